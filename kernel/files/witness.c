@@ -36,7 +36,8 @@
 
 struct page {
 	_Atomic uint32_t asked, answered; /* so many questions */
-	_Atomic uint32_t count;
+	_Atomic uint32_t wanted;	  /* the count is */
+	_Atomic uint32_t count, strangers;
 };
 
 struct directory {
@@ -47,6 +48,7 @@ struct directory {
 static struct {
 	struct page *page;
 	int bell, home, watch; /* -1: none */
+	bool elsewhere;	       /* this interpreter works in another tree */
 	uint32_t count;	       /* never 0 */
 	bool whole;	       /* all directories are watched */
 	struct directory *waiting;
@@ -217,8 +219,8 @@ static bool is_beyond(const struct inotify_event *event)
 	       ((event->mask & IN_ISDIR) && (event->mask & (IN_CREATE | IN_MOVED_TO)));
 }
 
-/* @counts: it may be the work of a cell. */
-static void take(bool counts)
+/* Those of @events may be the work of a cell. */
+static void take(uint32_t events_of_cells)
 {
 	static char events[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
 	bool news = false, beyond = false;
@@ -228,7 +230,7 @@ static void take(bool counts)
 		for (const char *at = events; at < events + n;) {
 			const struct inotify_event *event = (const void *)at;
 
-			news |= counts && is_news(event);
+			news |= (event->mask & events_of_cells) && is_news(event);
 			beyond |= is_beyond(event);
 			at += sizeof(*event) + event->len;
 		}
@@ -238,12 +240,17 @@ static void take(bool counts)
 		watch_end();
 }
 
-void witness_forgive(void)
+void witness_take(void)
 {
-	take(false);
+	take(UINT32_MAX);
 }
 
-void witness_answer(void)
+void witness_forgive(bool reading)
+{
+	take(reading ? ~(uint32_t)(IN_OPEN | IN_ISDIR) : 0);
+}
+
+void witness_answer(bool strangers)
 {
 	uint32_t asked;
 	uint64_t rings;
@@ -251,11 +258,13 @@ void witness_answer(void)
 	if (read(witness.bell, &rings, sizeof(rings)) < 0)
 		return;
 	asked = atomic_load(&witness.page->asked);
-	take(true);
+	witness_take();
 	atomic_store(&witness.page->count, witness.whole ? witness.count : 0);
+	atomic_store(&witness.page->strangers, strangers);
 	atomic_store(&witness.page->answered, asked);
 	syscall(SYS_futex, &witness.page->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	if (!witness.whole && !witness.waiting && clock_ms() >= witness.not_before)
+	if (atomic_exchange(&witness.page->wanted, 0) && !witness.whole && !witness.waiting &&
+	    clock_ms() >= witness.not_before)
 		watch_begin();
 }
 
@@ -273,7 +282,7 @@ void witness_move(int floor)
 
 void witness_leave(void)
 {
-	witness.bell = fd_close(witness.bell);
+	witness.elsewhere = true;
 }
 
 /* A cell may have closed it, and something else may have its number. */
@@ -286,23 +295,37 @@ static bool bell_ring(void)
 	       write(witness.bell, &once, sizeof(once)) == sizeof(once);
 }
 
-uint32_t witness_ask(void)
+/* Whether there is an answer. */
+static bool ask(void)
 {
 	uint64_t until = clock_ms() + WAIT_MS;
 	uint32_t question, answered;
 
 	if (!witness.page)
-		return 0;
+		return false;
 	question = atomic_fetch_add(&witness.page->asked, 1) + 1;
 	if (!bell_ring())
-		return 0;
+		return false;
 	while ((int32_t)((answered = atomic_load(&witness.page->answered)) - question) < 0) {
 		uint64_t now = clock_ms();
 		struct timespec wait = {.tv_nsec = (long)((until - now) * 1000000)};
 
 		if (now >= until)
-			return 0;
+			return false;
 		syscall(SYS_futex, &witness.page->answered, FUTEX_WAIT, answered, &wait, NULL, 0);
 	}
-	return atomic_load(&witness.page->count);
+	return true;
+}
+
+bool witness_strangers(void)
+{
+	return !ask() || atomic_load(&witness.page->strangers);
+}
+
+uint32_t witness_ask(void)
+{
+	if (!witness.page || witness.elsewhere)
+		return 0;
+	atomic_store(&witness.page->wanted, 1);
+	return ask() ? atomic_load(&witness.page->count) : 0;
 }

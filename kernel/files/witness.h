@@ -2,12 +2,14 @@
  *
  * The warden watches the tree's directories by inotify, which its interpreters may not use, and counts. An
  * interpreter asks for the count, and asks again later: if both are the same, nobody has made, opened, changed,
- * moved or removed a file in between. Only what is written through a map goes unseen; but whoever has the map has
- * opened the file.
+ * moved or removed a file in between. Two things go unseen: what is written through a map, and what is written to a
+ * file by a descriptor that was opened under a name which is not there any more. Whoever does so has opened the
+ * file before.
  *
- * Nothing is watched before somebody asks: inotify has few instances for each user. A session can write nonsense
- * into the page that it shares with its warden, and so be told nonsense about its own files. The warden reads
- * nothing from there but the number of the last question. */
+ * Nothing is watched before somebody asks for the count: inotify has few instances for each user. The warden also
+ * says whether processes live in the cage that nobody waits for. A session can write nonsense into the page that it
+ * shares with its warden, and so be told nonsense about its own files. The warden reads nothing from there but the
+ * number of the last question, and whether the count is wanted. */
 #pragma once
 
 #include "proto/base.h"
@@ -16,13 +18,16 @@
 void witness_init(void);
 /* Readable when somebody asks; -1: nobody can. */
 int witness_bell(void);
-/* Answer whoever asks. */
-void witness_answer(void);
+/* Answer whoever asks. @strangers: there are processes that nobody waits for. */
+void witness_answer(bool strangers);
 /* Whether there is more to do until the tree is watched, and a piece of that. */
 bool witness_busy(void);
 void witness_step(void);
-/* What has happened since the last call of any of these was the work of the warden, or of nobody's cell. */
-void witness_forgive(void);
+/* What has happened so far may be the work of cells. */
+void witness_take(void);
+/* What has happened since the last call of any of these was the work of the warden. @reading: it has only read, so
+ * all else was somebody's. */
+void witness_forgive(bool reading);
 
 /* In an interpreter, after its fork: keep the bell at a number from @floor on. */
 void witness_move(int floor);
@@ -30,3 +35,5 @@ void witness_move(int floor);
 void witness_leave(void);
 /* The count, or 0: nobody knows. */
 uint32_t witness_ask(void);
+/* Whether processes live that nobody waits for, or nobody knows. */
+bool witness_strangers(void);

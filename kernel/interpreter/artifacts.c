@@ -9,6 +9,8 @@
  * cell begins by the coarse clock, and no file time is later than that. */
 #include "artifacts.h"
 
+#include "positions.h"
+
 #include "files/witness.h"
 #include "proto/clock.h"
 #include "proto/message.h"
@@ -16,7 +18,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,6 +46,7 @@ static struct {
 	bool maps;	/* there were maps at the end of the last cell */
 	unsigned seen;	/* files, at the last look */
 	uint32_t count; /* the witness's, at the last question; 0: nobody knows */
+	unsigned held;	/* descriptors by which the witness does not see all that is written, at the last look */
 } artifacts;
 
 struct look {
@@ -61,6 +66,17 @@ static bool before(struct timespec a, struct timespec b)
 static struct timespec time_of(struct statx_timestamp stamp)
 {
 	return (struct timespec){.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
+}
+
+/* Whether this process has ever had a child. Those that nobody has to wait for are not counted. */
+static bool had_children(void)
+{
+	struct sigaction action;
+	struct rusage usage;
+
+	return getrusage(RUSAGE_CHILDREN, &usage) < 0 || usage.ru_minflt > 0 || usage.ru_majflt > 0 ||
+	       sigaction(SIGCHLD, NULL, &action) < 0 || action.sa_handler == SIG_IGN ||
+	       (action.sa_flags & SA_NOCLDWAIT);
 }
 
 /* Whether any file may have changed since the last question. */
@@ -295,12 +311,10 @@ static uint64_t mapped_inode(const char *line)
 	return path && strncmp(path, artifacts.home, size) == 0 && path[size] == '/' ? inode : 0;
 }
 
-static void maps_list(struct artifacts_found *found)
+static uint32_t maps_find(uint64_t inodes[static MAPS_MAX])
 {
 	FILE *file = fopen("/proc/self/maps", "re");
-	uint64_t inodes[MAPS_MAX];
 	char line[PATH_MAX + 128];
-	msgpack_packer packer;
 	uint32_t n = 0;
 
 	while (file && n < MAPS_MAX && fgets(line, sizeof(line), file)) {
@@ -310,6 +324,15 @@ static void maps_list(struct artifacts_found *found)
 	if (file)
 		fclose(file);
 	artifacts.maps = n > 0;
+	return n;
+}
+
+static void maps_list(struct artifacts_found *found)
+{
+	uint64_t inodes[MAPS_MAX];
+	msgpack_packer packer;
+	uint32_t n = maps_find(inodes);
+
 	artifacts.mapped.size = 0;
 	if (n == 0 || wire_put_array(&artifacts.mapped, n))
 		return;
@@ -323,13 +346,26 @@ static void maps_list(struct artifacts_found *found)
 
 /* ---- the end of a cell ---- */
 
+/* Whether the cell may have written by a descriptor that it had before: to a file whose name is not there any more,
+ * but another one is, or through a map, which may be gone by now. */
+static bool is_held_changed(void)
+{
+	uint64_t inodes[MAPS_MAX];
+	bool changed;
+
+	if (artifacts.held == 0)
+		return false;
+	return positions_held(artifacts.began, &changed) != artifacts.held || changed || maps_find(inodes) > 0;
+}
+
 /* The witness sees no write through a map. Its own maps this process knows; a child may have others. */
 static bool is_look_due(void)
 {
 	bool differs = may_differ();
 	siginfo_t child;
 
-	return differs || artifacts.maps || waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+	return differs || artifacts.maps || is_held_changed() ||
+	       waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 static void look_all(struct look *look)
@@ -352,6 +388,15 @@ static bool take_files(struct bytes *files, const struct look *look)
 	return true;
 }
 
+static void look_again(struct look *look)
+{
+	bool changed;
+
+	look_all(look);
+	artifacts.seen = look->seen;
+	artifacts.held = look->seen < MANY ? 0 : positions_held(artifacts.began, &changed);
+}
+
 struct artifacts_found artifacts_end(bool changing)
 {
 	struct look look = {.until = clock_ns(CLOCK_MONOTONIC) + LOOK_NS};
@@ -360,10 +405,10 @@ struct artifacts_found artifacts_end(bool changing)
 	artifacts.records.size = artifacts.array.size = 0;
 	if (!artifacts.home[0])
 		return found;
-	if ((changing || clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns >= SHORT_NS) && is_look_due()) {
-		look_all(&look);
-		artifacts.seen = look.seen;
-	}
+	found.strangers = had_children() && witness_strangers();
+	if ((changing || found.strangers || clock_ns(CLOCK_MONOTONIC) - artifacts.began_ns >= SHORT_NS) &&
+	    (is_look_due() || found.strangers))
+		look_again(&look);
 	found.more = look.more;
 	found.changed = look.changed || look.more;
 	if (look.more) /* there may be newer changes */

@@ -22,6 +22,7 @@ struct artifacts_found {
 	struct bytes files; /* an array of `artifact` maps, absent if there are none */
 	bool more;	    /* there are more files */
 	bool changed;	    /* something has: a file, a name, a directory, or what is mapped */
+	bool strangers;	    /* processes that this one cannot wait for may live, and write */
 	struct bytes
 		mapped; /* an array of the inodes of files that are mapped for writing, absent if there are none */
 };

@@ -326,7 +326,7 @@ static int answer_done(const struct cell_result *result, uint64_t number)
 	done.mapped = found.mapped;
 	done.rewritten = rewriting.bytes;
 	done.rewriting = rewriting.us;
-	done.restless = done.unfaithful.data || is_restless();
+	done.restless = done.unfaithful.data || found.strangers || is_restless();
 	r = exec_channel_send(&done_message_schema, &done);
 	pack_trim(&self.data);
 	pack_trim(&self.error);

@@ -1,4 +1,5 @@
-/* The list is small, and made by one look at the descriptors, because it is made with each checkpoint. */
+/* The list is small, and made by one look at the descriptors, because it is made with each checkpoint. So is the
+ * look for files that are open for writing. */
 #include "positions.h"
 
 #include "artifacts.h"
@@ -30,12 +31,13 @@ static bool is_ours(const struct stat *status)
 	return S_ISREG(status->st_mode) && status->st_dev == device;
 }
 
-static void note(int fd)
+static void note(int fd, void *userdata)
 {
 	struct position *position = &positions[n_positions];
 	struct stat status;
 
-	if (n_positions == POSITIONS_MAX || fstat(fd, &status) < 0 || !is_ours(&status))
+	(void)userdata;
+	if (fd <= STDERR_FILENO || n_positions == POSITIONS_MAX || fstat(fd, &status) < 0 || !is_ours(&status))
 		return;
 	position->fd = fd;
 	position->inode = status.st_ino;
@@ -43,17 +45,59 @@ static void note(int fd)
 	n_positions += position->offset >= 0;
 }
 
-void positions_note(void)
+static bool for_each_descriptor(void (*see)(int fd, void *userdata), void *userdata)
 {
 	DIR *directory = opendir("/proc/self/fd");
 	struct dirent *entry;
 
+	if (!directory)
+		return false;
+	while ((entry = readdir(directory)))
+		if (entry->d_name[0] != '.')
+			see(atoi(entry->d_name), userdata);
+	closedir(directory);
+	return true;
+}
+
+void positions_note(void)
+{
 	n_positions = 0;
-	while (directory && (entry = readdir(directory)))
-		if (entry->d_name[0] != '.' && atoi(entry->d_name) > STDERR_FILENO)
-			note(atoi(entry->d_name));
-	if (directory)
-		closedir(directory);
+	(void)for_each_descriptor(note, NULL);
+}
+
+struct held {
+	struct timespec then;
+	unsigned n;
+	bool changed;
+};
+
+static void held_note(int fd, void *userdata)
+{
+	struct held *held = userdata;
+	struct stat status;
+	int flags;
+
+	if (fstat(fd, &status) < 0 || !is_ours(&status) || status.st_nlink == 0)
+		return;
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY)
+		return;
+	held->n++;
+	held->changed |=
+		status.st_ctim.tv_sec > held->then.tv_sec ||
+		(status.st_ctim.tv_sec == held->then.tv_sec && status.st_ctim.tv_nsec >= held->then.tv_nsec);
+}
+
+unsigned positions_held(struct timespec then, bool *changedp)
+{
+	struct held held = {.then = then};
+
+	if (!for_each_descriptor(held_note, &held)) {
+		*changedp = true;
+		return UINT_MAX;
+	}
+	*changedp = held.changed;
+	return held.n;
 }
 
 /* The path that the file had when it was removed. False if it has not been, or is elsewhere. */

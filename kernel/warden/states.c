@@ -427,6 +427,16 @@ bool states_busy(const struct states *states)
 	return states->jobs;
 }
 
+bool states_at_home(const struct states *states)
+{
+	return !states->jobs->place->name[0];
+}
+
+bool states_reading(const struct states *states)
+{
+	return !states->jobs->bring;
+}
+
 void states_step(struct states *states)
 {
 	struct job *job = states->jobs;

@@ -44,4 +44,7 @@ void states_stranger(struct states *states);
 
 /* Whether there is something to do, and do a piece of it. */
 bool states_busy(const struct states *states);
+/* Whether that is done to the files of the workspace, not to those of a branch; and whether they are only read. */
+bool states_at_home(const struct states *states);
+bool states_reading(const struct states *states);
 void states_step(struct states *states);

@@ -166,10 +166,10 @@ static void children_settle(struct warden *warden)
 		warden->children = fd_close(warden->children);
 }
 
-/* Kill the children that are not interpreters. Returns how many there were, or -1 if they cannot be listed. If the
- * list is longer than the buffer, the rest is left to the next call. The last number may then be cut off, and is
- * not used. */
-static int strangers_kill(struct warden *warden)
+/* Send the children that are not interpreters a signal. Returns how many there were, or -1 if they cannot be
+ * listed. If the list is longer than the buffer, the rest is left to the next call. The last number may then be cut
+ * off, and is not used. */
+static int strangers_signal(struct warden *warden, int signal)
 {
 	_cleanup_(fd_closep) int fresh = warden->children < 0 ? children_open() : -1;
 	char text[8192], *at = text, *end;
@@ -183,7 +183,7 @@ static int strangers_kill(struct warden *warden)
 	for (long pid; (pid = strtol(at, &end, 10)) > 0 && *end == ' '; at = end) {
 		if (interpreter_of(warden, (pid_t)pid))
 			continue;
-		(void)kill((pid_t)pid, SIGKILL);
+		(void)kill((pid_t)pid, signal);
 		n++;
 	}
 	return n;
@@ -248,8 +248,19 @@ static void reap(struct warden *warden)
 	}
 }
 
-/* Whether processes may live in the cage besides its interpreters. */
+static int strangers_kill(struct warden *warden)
+{
+	return strangers_signal(warden, SIGKILL);
+}
+
+/* Whether processes may live that no interpreter waits for. */
 static bool strangers_live(struct warden *warden)
+{
+	return strangers_signal(warden, 0) != 0;
+}
+
+/* Whether processes may be left in the cage besides its interpreters, which are told to die. */
+static bool strangers_left(struct warden *warden)
 {
 	int n = strangers_kill(warden);
 
@@ -263,7 +274,7 @@ static void sweep(struct warden *warden)
 {
 	if (!warden->sweep_deadline)
 		return;
-	if (!strangers_live(warden)) {
+	if (!strangers_left(warden)) {
 		warden->sweep_deadline = 0;
 		say(warden, &swept_message_schema, &(struct swept_message){0});
 	} else if (clock_ms() > warden->sweep_deadline) {
@@ -522,12 +533,22 @@ static bool is_busy(const struct warden *warden)
 	return warden->surveying || states_busy(&warden->states) || witness_busy();
 }
 
-/* A piece of the most urgent work. No cell runs while files are kept or brought back. */
+/* While files are kept or brought back no cell of that session runs, but those of others do, and threads. */
+static void work_on_files(struct states *states)
+{
+	bool at_home = states_at_home(states), reading = states_reading(states);
+
+	witness_take();
+	states_step(states);
+	if (at_home)
+		witness_forgive(reading);
+}
+
+/* A piece of the most urgent work. */
 static void work(struct warden *warden)
 {
 	if (states_busy(&warden->states)) {
-		states_step(&warden->states);
-		witness_forgive();
+		work_on_files(&warden->states);
 	} else if (witness_busy()) {
 		witness_step();
 	} else {
@@ -555,7 +576,7 @@ static void serve(struct warden *warden)
 		reap(warden);
 		sweep(warden);
 		if (events[2].revents)
-			witness_answer();
+			witness_answer(strangers_live(warden));
 		if (!events[0].revents)
 			work(warden);
 		else if (!serve_control(warden))

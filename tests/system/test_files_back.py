@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from daemon import wait_until
 from lair import Client, LairError, codec
 from lair import messages as m
 
@@ -163,6 +164,25 @@ def test_children_write_in_between(client: Client, opened: str) -> None:
     client.exec("p.communicate(b'go\\n')", opened)
     client.undo(opened)
     assert tree(place(client, opened)) == before
+
+
+def test_programs_in_the_background_write_in_between(client: Client, opened: str) -> None:
+    """Nobody waits for them: the shell that has started them has ended."""
+    client.exec("open('log', 'w').write('one'); import subprocess", opened)
+    client.exec(
+        "subprocess.run('(until [ -e go ]; do sleep 0.01; done; echo two >> log; rm go) &', shell=True)", opened
+    )
+    top = place(client, opened)
+    client.exec("1", opened)
+    client.call(m.Vars(id=client.new_id(), session=opened), m.VarsReply)
+    (top / "go").touch(mode=0o666)
+    wait_until(lambda: not (top / "go").exists(), "the program has written")
+    client.exec("2", opened)
+    before = tree(top)
+    client.exec("open('other', 'w').write('x')", opened)
+    client.undo(opened)
+    assert tree(top) == before
+    assert (top / "log").read_text() == "onetwo\n"
 
 
 def test_open_file(client: Client, opened: str) -> None:

@@ -160,7 +160,7 @@ static void serve(pid_t child)
 
 	while (waitpid(child, &status, WNOHANG) == 0) {
 		if (poll(&bell, 1, witness_busy() ? 0 : 20) > 0)
-			witness_answer();
+			witness_answer(false);
 		if (witness_busy())
 			witness_step();
 	}
