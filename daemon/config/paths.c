@@ -11,6 +11,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* ---- one profile ---- */
 
@@ -37,19 +38,20 @@ static bool rule_broken(const struct rule *rule, const struct pinned *inner, con
 }
 
 /* Every session has its own of these: a directory in one can be granted and appears there, the whole cannot. */
+static const char *const sessions_own[] = {"/tmp", "/run", "/proc", "/sys", "/dev", "/dev/shm"};
+
 static bool is_sessions_own(const struct pinned *pinned, char reason[PATHS_REASON_SIZE])
 {
-	static const char *const own[] = {"/tmp", "/run", "/proc", "/sys", "/dev", "/dev/shm"};
 	char real[PATH_MAX];
 
 	if (pinned->kind != PINNED_READ && pinned->kind != PINNED_WRITE)
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
-		if (walk_to(real, own[i]) || strcmp(real, pinned->pin.path) != 0)
+	for (size_t i = 0; i < ARRAY_SIZE(sessions_own); i++) {
+		if (walk_to(real, sessions_own[i]) || strcmp(real, pinned->pin.path) != 0)
 			continue;
 		(void)snprintf(reason, PATHS_REASON_SIZE,
 			       "%s = %.150s: a session has a %s of its own; name a directory in it",
-			       pinned_name(pinned->kind), pinned->path, own[i]);
+			       pinned_name(pinned->kind), pinned->path, sessions_own[i]);
 		return true;
 	}
 	return false;
@@ -72,6 +74,55 @@ static bool has_program(const struct profile *profile, char reason[PATHS_REASON_
 	return false;
 }
 
+/* The granted directory in which @path would be made; NULL if that is the session's own. */
+static const struct pinned *innermost(const struct profile *profile, const char *path)
+{
+	const struct pinned *found = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < profile->n_pinned; i++) {
+		const struct pinned *pinned = &profile->pinned[i];
+
+		if ((pinned->kind == PINNED_READ || pinned->kind == PINNED_WRITE || pinned->kind == PINNED_HIDE) &&
+		    walk_within(path, pinned->pin.path, true) && strlen(pinned->pin.path) > most) {
+			most = strlen(pinned->pin.path);
+			found = pinned;
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(sessions_own); i++)
+		if (walk_within(path, sessions_own[i], true) && strlen(sessions_own[i]) > most)
+			return NULL;
+	return found && found->kind != PINNED_HIDE ? found : NULL;
+}
+
+/* The workspace is mounted at home. Nothing can be made in what a session may only read, and what lies in home
+ * would be covered. */
+static bool home_broken(const struct profile *profile, char reason[PATHS_REASON_SIZE])
+{
+	const char *home = profile->home;
+	const struct pinned *outer = home ? innermost(profile, home) : NULL;
+	struct stat meta;
+
+	for (size_t i = 0; home && i < profile->n_pinned; i++) {
+		const struct pinned *pinned = &profile->pinned[i];
+
+		if ((pinned->kind != PINNED_READ && pinned->kind != PINNED_WRITE) ||
+		    !walk_within(pinned->pin.path, home, true))
+			continue;
+		(void)snprintf(reason, PATHS_REASON_SIZE, "home = %.150s: %s = %.150s lies in it", home,
+			       pinned_name(pinned->kind), pinned->path);
+		return true;
+	}
+	if (!outer || (outer->kind == PINNED_READ && lstat(home, &meta) == 0 && S_ISDIR(meta.st_mode)))
+		return false;
+	(void)snprintf(reason, PATHS_REASON_SIZE, "home = %.150s lies in %s = %.150s, %s", home,
+		       pinned_name(outer->kind), outer->path,
+		       outer->kind == PINNED_WRITE
+			       ? "which the session may write to"
+			       : "where there is no such directory; make it, and the workspace covers it");
+	return true;
+}
+
 const char *profile_paths_check(const struct profile *profile, char reason[PATHS_REASON_SIZE])
 {
 	const struct pinned *all = profile->pinned;
@@ -79,6 +130,8 @@ const char *profile_paths_check(const struct profile *profile, char reason[PATHS
 
 	if (!has_program(profile, reason))
 		return "python";
+	if (home_broken(profile, reason))
+		return "home";
 	for (size_t i = 0; i < n; i++)
 		if (is_sessions_own(&all[i], reason))
 			return pinned_name(all[i].kind);

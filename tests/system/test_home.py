@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,3 +75,40 @@ def test_the_workspaces_lie_in_it(start_daemon: Callable[..., Daemon]) -> None:
     )
     with pytest.raises(LairError, match="could not be started"):
         other.client().exec("1", session="a")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory in /srv")
+def test_in_what_is_read(start_daemon: Callable[..., Daemon]) -> None:
+    """It has to be there; then what the host has in it is covered."""
+    place = Path(tempfile.mkdtemp(prefix="lair-home-", dir="/srv"))
+    home = place / "user"
+    for read in ("/", str(place)):
+        settings: Settings = {"profile default": {"home": str(home), "read": read, "subprocess": "on"}}
+        try:
+            place.chmod(0o755)
+            with pytest.raises(
+                AssertionError, match=f"home = {home} lies in read = {read}, where there is no such"
+            ):
+                start_daemon(settings)
+            home.mkdir()
+            (home / "of-the-host").touch()
+            client = start_daemon(settings).client()
+            value(client, "a", "open('x', 'w').write('1')")
+            assert value(client, "a", "import os; os.getcwd(), os.listdir()") == (str(home), ["x"])
+            assert value(client, "a", f"os.popen('ls {home}; cd; pwd').read()") == f"x\n{home}\n"
+            assert os.listdir(home) == ["of-the-host"]
+        finally:
+            shutil.rmtree(home)
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("grant", ["read", "write"])
+def test_what_would_be_covered(start_daemon: Callable[..., Daemon], tmp_path: Path, grant: str) -> None:
+    place = tmp_path / "a"
+    place.mkdir()
+    settings: Settings = {"profile default": {"home": str(tmp_path), grant: str(place)}}
+    with pytest.raises(AssertionError, match=f"home = {tmp_path}: {grant} = {place} lies in it"):
+        start_daemon(settings)
+    settings = {"profile default": {"home": str(place / "user"), "write": str(place)}}
+    with pytest.raises(AssertionError, match="which the session may write to"):
+        start_daemon(settings)
