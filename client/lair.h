@@ -846,6 +846,8 @@ struct lair_package_sets {
 	struct lair_text path;	/* where they are */
 	struct lair_items sets; /* of struct lair_package_set */
 	uint64_t more;		/* how many there are beside these */
+	uint64_t taken, cache;	/* bytes that all sets take, and that uv keeps beside them; 0: not for you */
+	uint64_t total;		/* how many bytes both may take together; 0: any */
 };
 
 struct lair_counters {

@@ -569,10 +569,14 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, RAW, projects, REQUIRED)                                                                              \
 	F(m, UINT, template, OPTIONAL)                                                                             \
 	F(m, RAW, sessions, OPTIONAL)
-/* path: of the store. more: how many there are beside these. */
+/* path: of the store. taken: bytes that it has of packages, and cache: beside them, what uv keeps; total: how many
+ * it may have, absent: any. These are for root and laird's own user. more: how many there are beside these. */
 #define PACKAGES_REPLY_FIELDS(F, m)                                                                                \
 	F(m, STR, path, REQUIRED)                                                                                  \
 	F(m, RAW, sets, REQUIRED)                                                                                  \
+	F(m, UINT, taken, OPTIONAL)                                                                                \
+	F(m, UINT, cache, OPTIONAL)                                                                                \
+	F(m, UINT, total, OPTIONAL)                                                                                \
 	F(m, UINT, more, OPTIONAL)
 /* stop. saved: how many sessions. not_saved: an array of maps of name, of a session, and reason. */
 #define STOP_REPLY_FIELDS(F, m)                                                                                    \
@@ -868,7 +872,8 @@ WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 
 /* Make a set of packages. packages: the directory of all sets; work: an empty directory for this one. python, uv:
  * as in the settings. base: the set that it grows from. newer: what was published from that time on is not there.
- * deny: array of patterns. uid: who does it, 0 = the builder's own user. */
+ * deny: array of patterns. size: that it may have; scarce: because there is no room for more. uid: who does it, 0 =
+ * the builder's own user. */
 #define BUILD_FIELDS(F, m)                                                                                         \
 	F(m, BIN, packages, REQUIRED)                                                                              \
 	F(m, BIN, work, REQUIRED)                                                                                  \
@@ -879,6 +884,7 @@ WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 	F(m, STR, newer, OPTIONAL)                                                                                 \
 	F(m, RAW, deny, OPTIONAL)                                                                                  \
 	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, FLAG, scarce, OPTIONAL)                                                                               \
 	F(m, UINT, uid, OPTIONAL)
 
 /* ---- builder to router ---- */

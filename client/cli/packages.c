@@ -77,14 +77,33 @@ static json_t *set_json(const struct lair_package_set *set)
 
 static int tell_json(const struct lair_package_sets *sets)
 {
+	const struct {
+		const char *name;
+		uint64_t value;
+	} sizes[] = {{"taken", sets->taken}, {"cache", sets->cache}, {"total", sets->total}};
 	struct lair_package_set set;
-	json_t *list = json_array();
+	json_t *list = json_array(), *it;
 	size_t cursor = 0;
 
 	while (lair_next_package_set(sets->sets, &cursor, &set))
 		json_array_append_new(list, set_json(&set));
-	return json_print(json_pack("{s:o, s:o, s:I}", "path", json_text(sets->path), "sets", list, "more",
-				    (json_int_t)sets->more));
+	it = json_pack("{s:o, s:o, s:I}", "path", json_text(sets->path), "sets", list, "more",
+		       (json_int_t)sets->more);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (sizes[i].value)
+			json_object_set_new(it, sizes[i].name, json_integer((json_int_t)sizes[i].value));
+	return json_print(it);
+}
+
+static void tell_store(const struct lair_package_sets *sets)
+{
+	char taken[HUMAN_SIZE], cache[HUMAN_SIZE], total[HUMAN_SIZE];
+
+	printf("the store has %s, and %s to install them again", human_bytes(taken, sets->taken),
+	       human_bytes(cache, sets->cache));
+	if (sets->total)
+		printf("; packages_total = %s", human_bytes(total, sets->total));
+	printf("\n");
 }
 
 static void tell(const struct lair_package_sets *sets, bool pruned)
@@ -106,6 +125,8 @@ static void tell(const struct lair_package_sets *sets, bool pruned)
 	       text_tamed(path, sizeof(path), sets->path));
 	if (templates)
 		printf("templates: %s of memory\n", human_bytes(size, templates));
+	if (sets->taken || sets->cache)
+		tell_store(sets);
 }
 
 int verb_packages(struct cli *cli)

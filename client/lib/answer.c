@@ -113,7 +113,13 @@ static void take_package_sets(struct lair_call *call, const void *message)
 	const struct packages_reply *reply = message;
 
 	call->answer.package_sets = (struct lair_package_sets){
-		.path = text_from(reply->path), .sets = items_from(reply->sets), .more = reply->more};
+		.path = text_from(reply->path),
+		.sets = items_from(reply->sets),
+		.more = reply->more,
+		.taken = reply->taken,
+		.cache = reply->cache,
+		.total = reply->total,
+	};
 }
 
 static void take_stopped(struct lair_call *call, const void *message)

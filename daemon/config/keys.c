@@ -53,6 +53,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "the directory that holds saved states; empty: a standard place"),
 	KEY("packages_store", PATH, packages_store, NULL, .optional = true, .at_start = true,
 	    .doc = "the directory that holds installed packages; empty: a standard place"),
+	KEY("packages_total", SIZE, packages_total, "20G", .min = 1 * M, .max = 1024 * T, .optional = true,
+	    .doc = "how large the store of packages may be, with what uv keeps to install them again"),
 	KEY("uv", PATH, uv, NULL, .optional = true,
 	    .doc = "the program that installs them; empty: the one in PATH"),
 	KEY("log", LOG, log, "stderr", .at_start = true,

@@ -12,8 +12,11 @@
 
 #include <stdio.h>
 
-#define RUNNING_MAX 2
+/* Of all users, and of one. */
+#define RUNNING_MAX 3
+#define RUNNING_EACH 2
 #define BUILDS_MAX 64
+#define BUILDS_EACH 16
 #define TOLD_SIZE 200
 #define LAYOUT "1"
 
@@ -31,7 +34,8 @@ struct build {
 	struct profile *profile;
 	msgpack_sbuffer requirements, deny;
 	char *base;
-	uid_t uid;
+	uid_t uid, owner;
+	uint64_t size; /* that it may take, while it runs */
 };
 
 static void next_begin(struct builds *builds);
@@ -253,6 +257,21 @@ static void on_channel(struct event_source *source, uint32_t events)
 
 /* ---- its beginning ---- */
 
+/* The bytes that nothing has and nobody who runs may take. */
+static uint64_t room_of(const struct builds *builds)
+{
+	uint64_t cache, taken, total = builds->config->packages_total;
+	struct build *build;
+
+	if (!total)
+		return UINT64_MAX;
+	taken = package_store_size(&builds->store, &cache) + cache;
+	list_for_each (build, (struct list *)&builds->all, node)
+		if (build->channel >= 0)
+			taken += build->size;
+	return total > taken ? total - taken : 0;
+}
+
 static int order_send(const struct build *build)
 {
 	const struct builds *builds = build->builds;
@@ -265,7 +284,8 @@ static int order_send(const struct build *build)
 		.uv = bytes_of(builds->config->uv),
 		.newer = bytes_of(build->profile->packages_newer),
 		.deny = wire_bytes(&build->deny),
-		.size = build->profile->packages_size,
+		.size = build->size,
+		.scarce = build->size < build->profile->packages_size,
 		.uid = build->uid,
 	};
 	msgpack_sbuffer buffer;
@@ -279,12 +299,36 @@ static int order_send(const struct build *build)
 	return r > 0 ? -EPIPE : r;
 }
 
+void builds_drop_cache(const struct builds *builds)
+{
+	if (builds->n_running == 0)
+		package_store_drop_cache(&builds->store);
+}
+
+/* Where it is the room that bounds it, no other one runs. What uv keeps makes room for it. */
+static int take_room(struct build *build)
+{
+	struct builds *builds = build->builds;
+	uint64_t room = room_of(builds);
+
+	build->size = build->profile->packages_size;
+	if (room < build->size && builds->n_running == 0) {
+		package_store_drop_cache(&builds->store);
+		room = room_of(builds);
+	}
+	build->size = MIN(build->size, room);
+	return build->size > 0 ? 0 : -EDQUOT;
+}
+
 static int begin(struct build *build)
 {
 	struct builds *builds = build->builds;
 	_cleanup_(fd_closep) int theirs = -1;
-	int r = package_store_work(build->work, &builds->store);
+	int r = take_room(build);
 
+	if (r)
+		return r;
+	r = package_store_work(build->work, &builds->store);
 	if (r) {
 		build->work[0] = '\0';
 		return r;
@@ -303,20 +347,63 @@ static int begin(struct build *build)
 	return r;
 }
 
+static size_t count(const struct builds *builds, uid_t owner, bool running)
+{
+	struct build *build;
+	size_t n = 0;
+
+	list_for_each (build, (struct list *)&builds->all, node)
+		n += build->owner == owner && (!running || build->channel >= 0);
+	return n;
+}
+
+/* @room: as long as another one runs. */
+static bool may_begin(const struct build *build, uint64_t room)
+{
+	const struct builds *builds = build->builds;
+
+	return build->channel < 0 && builds->n_running < RUNNING_MAX &&
+	       count(builds, build->owner, true) < RUNNING_EACH &&
+	       (builds->n_running == 0 || room >= build->profile->packages_size);
+}
+
+/* The next one is that of the user of whom the fewest run. */
+static struct build *next_of(const struct builds *builds)
+{
+	uint64_t room = builds->n_running > 0 ? room_of(builds) : 0;
+	struct build *build, *next = NULL;
+	size_t least = 0, n;
+
+	list_for_each (build, (struct list *)&builds->all, node) {
+		if (!may_begin(build, room))
+			continue;
+		n = count(builds, build->owner, true);
+		if (!next || n < least) {
+			next = build;
+			least = n;
+		}
+	}
+	return next;
+}
+
+static const char *trouble(int r)
+{
+	return r == -EDQUOT
+		       ? "the store of packages is full, as packages_total says: whoever runs laird can have what "
+			 "nobody uses removed, with lair packages prune"
+		       : strerror(-r);
+}
+
 static void next_begin(struct builds *builds)
 {
 	struct build *build;
 	int r;
 
-	list_for_each (build, &builds->all, node) {
-		if (builds->n_running >= RUNNING_MAX)
-			return;
-		if (build->channel >= 0)
-			continue;
+	while ((build = next_of(builds))) {
 		r = begin(build);
 		if (!r)
 			continue;
-		end(build, NULL, strerror(-r));
+		end(build, NULL, trouble(r));
 		return; /* it has begun what comes next */
 	}
 }
@@ -356,6 +443,7 @@ static struct build *build_new(struct builds *builds, const struct package_order
 	build->timeout = order->profile->packages_timeout;
 	build->profile = profile_ref((struct profile *)order->profile);
 	build->uid = order->uid;
+	build->owner = order->owner;
 	snprintf(build->key, sizeof(build->key), "%s", key);
 	snprintf(build->told, sizeof(build->told), "waiting for its turn");
 	msgpack_sbuffer_init(&build->requirements);
@@ -381,13 +469,15 @@ const char *builds_begin(struct builds *builds, const struct package_order *orde
 		return HAND_REFUSAL;
 	if (list_size(&builds->all) >= BUILDS_MAX)
 		return "too much is being installed already: try again later";
+	if (count(builds, order->owner, false) >= BUILDS_EACH)
+		return "too much is being installed for this user already: try again later";
 	build = build_new(builds, order, key);
 	if (!build)
 		return strerror(ENOMEM);
-	if (builds->n_running < RUNNING_MAX)
+	if (may_begin(build, room_of(builds)))
 		r = begin(build);
 	if (!r)
 		return NULL;
 	build_free(build);
-	return strerror(-r);
+	return trouble(r);
 }

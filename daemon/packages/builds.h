@@ -29,6 +29,7 @@ struct package_order {
 	size_t n;
 	struct bytes base; /* the set that it grows from, or empty */
 	uid_t uid;	   /* who does it, 0: laird's own user */
+	uid_t owner;	   /* who asks for it */
 };
 
 void builds_init(struct builds *builds, struct event_loop *loop, struct breaker *breaker);
@@ -39,6 +40,8 @@ void package_order_key(char key[static SHA256_HEX_SIZE], const struct package_or
 
 /* Begin, unless it is under way. Returns NULL, or why it cannot be. */
 const char *builds_begin(struct builds *builds, const struct package_order *order, const char *key);
+/* What uv keeps is removed, unless a build needs it now. */
+void builds_drop_cache(const struct builds *builds);
 /* What the build of @key does; NULL: there is none. */
 const char *builds_told(const struct builds *builds, const char *key);
 

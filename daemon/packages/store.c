@@ -155,17 +155,50 @@ static int lock_open(const struct package_store *store, const char *set)
 	return openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static uint64_t size_of(const struct package_store *store, const char *set)
+static uint64_t number_in(const struct package_store *store, const char *path)
 {
-	char path[SHA256_HEX_SIZE + 16], text[32];
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[32];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "sets/%s/size", set);
-	fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	text[MAX(n, 0)] = '\0';
 	return strtoull(text, NULL, 10);
+}
+
+static uint64_t size_of(const struct package_store *store, const char *set)
+{
+	char path[SHA256_HEX_SIZE + 16];
+
+	snprintf(path, sizeof(path), "sets/%s/size", set);
+	return number_in(store, path);
+}
+
+uint64_t package_store_size(const struct package_store *store, uint64_t *cachep)
+{
+	_cleanup_(fd_closep) int sets = openat(store->fd, "sets", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = sets < 0 ? NULL : directory_read(sets);
+	struct dirent *entry;
+	uint64_t size = 0;
+
+	while (dir && (entry = directory_next(dir)))
+		if (is_name(bytes_of(entry->d_name)))
+			size += size_of(store, entry->d_name);
+	if (dir)
+		(void)closedir(dir);
+	*cachep = number_in(store, "cache-size");
+	return size;
+}
+
+void package_store_drop_cache(const struct package_store *store)
+{
+	char path[PATH_MAX + 16];
+
+	(void)unlinkat(store->fd, "cache-size", 0);
+	snprintf(path, sizeof(path), "%s/work/cache", store->path);
+	if (renameat(store->fd, "cache", store->fd, "work/cache") == 0)
+		errand_remove_tree(path);
+	(void)make(store);
 }
 
 /* The beginnings NAME==VERSION of the lines of a lock; of a long one only those that are near its beginning. */

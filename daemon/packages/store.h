@@ -39,6 +39,10 @@ struct package_record {
 /* Each set that there is, until @fn returns false. */
 void package_store_each(const struct package_store *store,
 			bool (*fn)(void *userdata, const struct package_record *record), void *userdata);
+/* The bytes that all sets take, and those that uv keeps, as its last builder has added them up. */
+uint64_t package_store_size(const struct package_store *store, uint64_t *cachep);
+/* Have uv keep nothing. No builder may run. */
+void package_store_drop_cache(const struct package_store *store);
 /* Remove the set unless somebody has it. Returns 0, -EBUSY or -errno. */
 int package_store_remove(const struct package_store *store, const char *set);
 /* Forget what was asked for sets that are not there any more. */

@@ -59,6 +59,9 @@ static int compare(const void *a, const void *b)
 	const struct holding *one = a, *other = b;
 	int r = strcmp(one->set, other->set);
 
+	if (!r)
+		r = (one->session->opened > other->session->opened) -
+		    (one->session->opened < other->session->opened);
 	return r ? r : (one->session > other->session) - (one->session < other->session);
 }
 
@@ -168,6 +171,11 @@ static void listing_send(struct sessions *sessions, const struct address *from, 
 	msgpack_sbuffer array;
 	int r = listing->error;
 
+	if (listing->all) {
+		reply.taken = package_store_size(listing->store, &reply.cache);
+		reply.total = sessions->builds->config->packages_total;
+	}
+
 	msgpack_sbuffer_init(&array);
 	if (!r)
 		r = wire_put_array(&array, listing->n);
@@ -202,8 +210,10 @@ void handle_packages(struct sessions *sessions, const struct address *from, cons
 	holdings_gather(&listing);
 	if (!listing.error)
 		package_store_each(listing.store, add, &listing);
-	if (listing.prune)
+	if (listing.prune) {
 		package_store_forget(listing.store);
+		builds_drop_cache(sessions->builds);
+	}
 	listing_send(sessions, from, &listing);
 	msgpack_sbuffer_destroy(&listing.records);
 	free(listing.holdings);

@@ -97,6 +97,7 @@ static bool wanted_read(struct wanted *wanted, const struct session *session, st
 	}
 	wanted->order.base = install.base;
 	wanted->order.uid = cages_builder_uid(cages);
+	wanted->order.owner = session->owner;
 	sort(wanted);
 	package_order_key(wanted->key, &wanted->order);
 	return true;

@@ -17,6 +17,7 @@
 
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <fts.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -64,6 +65,18 @@ static int fail(struct builder *builder, const char *format, ...)
 	return -ECANCELED;
 }
 
+static int too_much(struct builder *builder)
+{
+	if (builder->order.scarce)
+		return fail(
+			builder,
+			"there is no room for them: the store of packages has %llu bytes left, as packages_total "
+			"says; whoever runs laird can have what nobody uses removed, with lair packages prune",
+			(unsigned long long)builder->order.size);
+	return fail(builder, "they take more than packages_size = %llu bytes allows",
+		    (unsigned long long)builder->order.size);
+}
+
 /* ---- the router ---- */
 
 static int say(const struct builder *builder, const struct wire_schema *schema, const void *message)
@@ -106,6 +119,7 @@ static int order_read(struct order *order, const struct build_message *build)
 	order->requirements = build->requirements;
 	order->deny = build->deny;
 	order->size = build->size;
+	order->scarce = build->scarce;
 	order->uid = (uid_t)build->uid;
 	return 0;
 }
@@ -414,8 +428,7 @@ static int hear(struct builder *builder, char *what)
 		if (ready[1].revents)
 			return CHANNEL_E_EOF;
 		if (is_too_much(builder))
-			return fail(builder, "they take more than packages_size = %llu bytes allows",
-				    (unsigned long long)builder->order.size);
+			return too_much(builder);
 		tell_progress(builder);
 		if (!ready[0].revents)
 			continue;
@@ -493,7 +506,10 @@ static int explain(struct builder *builder)
 
 	while (size > 0 && log[size - 1] == '\n')
 		log[--size] = '\0';
-	(void)fail(builder, "%s", size ? log : "uv has failed and said nothing");
+	if (size && strstr(log, "(os error 27)")) /* EFBIG: one file alone */
+		(void)too_much(builder);
+	else
+		(void)fail(builder, "%s", size ? log : "uv has failed and said nothing");
 	free(log);
 	return -ECANCELED;
 }
@@ -533,8 +549,7 @@ static int seal(struct builder *builder)
 	if (!r)
 		r = file_write(builder->work, "set/size", size_text, 0444);
 	if (r == -EFBIG)
-		return fail(builder, "they take more than packages_size = %llu bytes allows",
-			    (unsigned long long)builder->order.size);
+		return too_much(builder);
 	return r ? fail(builder, "%s in it is no plain file: %s", culprit, strerror(-r)) : 0;
 }
 
@@ -584,6 +599,30 @@ static int build(struct builder *builder)
 	return r ? r : put_in_place(builder);
 }
 
+/* ---- when nobody waits any more ---- */
+
+/* How much uv keeps: the router counts it, too. */
+static void cache_measure(struct builder *builder)
+{
+	char path[PATH_SIZE + 16], text[32], *const paths[] = {path, NULL};
+	unsigned long long size = 0;
+	FTS *tree;
+	FTSENT *entry;
+
+	snprintf(path, sizeof(path), "%s/cache", builder->order.packages);
+	tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	while (tree && (entry = fts_read(tree)))
+		if (entry->fts_info == FTS_F || entry->fts_info == FTS_D)
+			size += (unsigned long long)entry->fts_statp->st_blocks * 512;
+	if (tree)
+		(void)fts_close(tree);
+	snprintf(text, sizeof(text), "%llu\n", size);
+	snprintf(path, sizeof(path), "cache-size.%d", getpid());
+	if (file_write(builder->root, path, text, 0600) ||
+	    renameat(builder->root, path, builder->root, "cache-size") < 0)
+		(void)unlinkat(builder->root, path, 0);
+}
+
 static int open_directories(struct builder *builder)
 {
 	builder->root = open(builder->order.packages, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -621,5 +660,8 @@ int builder_run(int channel)
 		built.reason = bytes_of(builder.reason);
 	else
 		built.set = bytes_of(builder.set);
-	return say(&builder, &built_message_schema, &built) ? EXIT_FAILURE : EXIT_SUCCESS;
+	r = say(&builder, &built_message_schema, &built) ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (builder.root >= 0)
+		cache_measure(&builder);
+	return r;
 }

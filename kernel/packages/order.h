@@ -14,6 +14,7 @@ struct order {
 	char newer[64]; /* nothing published from then on; "": anything */
 	struct bytes requirements, deny;
 	uint64_t size;
+	bool scarce;
 	uid_t uid; /* on the host; 0: our own */
 };
 

@@ -101,7 +101,8 @@ class Made(Message):
 class Build(Message):
     """Make a set of packages. packages: the directory of all sets; work: an empty directory for this one. python,
     uv: as in the settings. base: the set that it grows from. newer: what was published from that time on is not
-    there. deny: array of patterns. uid: who does it, 0 = the builder's own user."""
+    there. deny: array of patterns. size: that it may have; scarce: because there is no room for more. uid: who does
+    it, 0 = the builder's own user."""
 
     TYPE = "build"
     packages: Bin
@@ -113,6 +114,7 @@ class Build(Message):
     newer: Str | None = None
     deny: Raw = None
     size: Uint
+    scarce: Flag = False
     uid: Uint = 0
 
 

@@ -488,3 +488,80 @@ def test_modules_are_compiled(connection: Connection, index: Index, store: Path)
     assert s.run("import os; os.path.exists(built.__cached__), os.path.exists(built.tests.__cached__)").text == (
         "(True, False)"
     )
+
+
+def test_the_store_has_an_end(index: Index) -> None:
+    for name, size in (("takes-two", 2), ("takes-three", 3), ("takes-four", 4)):
+        index.add(name, "1.0", {f"{name.replace('-', '_')}.py": b"x = 1\n", f"{name}.bin": os.urandom(size << 20)})
+    place = Path(tempfile.mkdtemp(prefix="lair-total-"))
+    place.chmod(0o755)
+    env = {"UV_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url}
+    conf = settings(place)
+    conf["daemon"]["packages_total"] = "6M"
+    try:
+        with closing(Daemon(conf, env=env)) as daemon, Connection(str(daemon.socket)) as connection:
+            two, three = session(connection), session(connection)
+            two.install(["takes-two"])
+            with pytest.raises(CellFailed, match=r"packages_total.*lair packages prune"):
+                three.install(["takes-four"])
+            three.install(["takes-three"])  # what uv keeps has made room
+            with pytest.raises(CellFailed, match=r"packages_total.*lair packages prune"):
+                session(connection).install(["takes-four"])
+            assert len(sets(place)) == 2
+            assert two.run("import takes_two; takes_two.x").text == "1"
+            three.shutdown()
+            wait_until(lambda: daemon.lair("packages", "prune").stdout.count("takes-three"), "it is removed")
+            assert "packages_total = 6.0 MiB" in daemon.lair("packages").stdout
+            conf["daemon"]["packages_total"] = "2M"
+            daemon.configure(conf)
+            assert daemon.lair("reload").returncode == 0
+            with pytest.raises(CellFailed, match="full, as packages_total says"):
+                session(connection).install(["plain"])
+            assert session(connection).run("import takes_two; 1", packages=["takes-two"]).text == "1"
+            conf["daemon"]["packages_total"] = "off"
+            daemon.configure(conf)
+            assert daemon.lair("reload").returncode == 0
+            session(connection).install(["takes-four"])
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+OTHER = 54323
+
+
+def test_nobody_takes_all_places(daemon: Daemon, connection: Connection, index: Index, store: Path) -> None:
+    """One user has a part of those that wait, and never all that run."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    daemon.share()
+    for n in range(17):
+        index.add(f"place{n}", "1.0")
+    index.add("of-another", "1.0")
+    index.gate.clear()
+    index.stuck = True
+    try:
+        waiting = [session(connection) for _ in range(16)]
+        keys = [s.detach("1", packages=[f"place{n}"]) for n, s in enumerate(waiting)]
+        wait_until(lambda: sum(s.info().state == "busy" for s in waiting) == 16, "all are asked for")
+        with pytest.raises(CellFailed, match="for this user already"):
+            session(connection).install(["place16"])
+        wait_until(lambda: len(list(store.glob("*/work/*"))) == 2, "two run")
+        act = (
+            f"s = lair.Session('theirs', connection=lair.Connection({str(daemon.socket)!r}))\n"
+            "print(s.detach('import of_another; of_another.version', packages=['of-another']))"
+        )
+        key = daemon.as_user(OTHER, act)
+        wait_until(lambda: any("of-another" in path for path in index.asked), "that of another runs")
+        assert len(list(store.glob("*/work/*"))) == 3
+    finally:
+        index.stuck = False
+        index.gate.set()
+        index.gate = threading.Event()
+    act = (
+        f"s = lair.Session('theirs', connection=lair.Connection({str(daemon.socket)!r}))\n"
+        f"print(s.attach({key!r}).text)"
+    )
+    assert daemon.as_user(OTHER, act) == "'1.0'"
+    assert [s.attach(key).text for s, key in zip(waiting, keys)] == ["1"] * 16
+    for s in waiting:
+        s.shutdown()

@@ -138,7 +138,10 @@ def test_who_may(start_daemon: Start) -> None:
     daemon.share()
     act = "c.call(lair.messages.Reload(id=9), lair.messages.ReloadReply)"
     assert daemon.as_user(1234, act) == "denied"
-    assert daemon.as_user(1234, "c.call(lair.messages.Packages(id=9), lair.messages.PackagesReply)") == "denied"
+    assert (
+        daemon.as_user(1234, "c.call(lair.messages.Packages(id=9, prune=True), lair.messages.PackagesReply)")
+        == "denied"
+    )
     assert "settings re-read" not in daemon.log()
     reload(daemon.client())
     assert "settings re-read" in daemon.log()

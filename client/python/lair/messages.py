@@ -791,10 +791,15 @@ class PackageSet(Message):
 
 
 class PackagesReply(Reply):
-    """path: of the store. more: how many there are beside these."""
+    """path: of the store. taken: bytes that it has of packages, and cache: beside them, what uv keeps; total: how
+    many it may have, absent: any. These are for root and laird's own user. more: how many there are beside
+    these."""
 
     path: Str
     sets: Raw
+    taken: Uint = 0
+    cache: Uint = 0
+    total: Uint = 0
     more: Uint = 0
 
 
