@@ -39,8 +39,9 @@ struct job {
 	bool asks;		     /* its cell waits for a line from the client */
 	unsigned interrupts;	     /* how often its cell was interrupted */
 	json_t *payload, *told;	     /* owned; of the reply, and answers to user_expressions */
-	void *expression;	     /* the next of these */
-	char **words;		     /* of a directive, ended by NULL; owned, as is their text */
+	size_t payload_size;
+	void *expression; /* the next of these */
+	char **words;	  /* of a directive, ended by NULL; owned, as is their text */
 	char *text;
 	char *name; /* of a session for a moment, owned */
 	uint64_t count;

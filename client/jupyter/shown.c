@@ -14,6 +14,9 @@
 #define BLOCKED_SHOWN 5
 #define EFFECTS_SHOWN 8
 #define BUFFERS_MAX 256
+/* Of what goes into the reply of a cell, which is kept until the cell ends. */
+#define PAYLOAD_MAX 64
+#define PAYLOAD_SIZE_MAX ((size_t)16 << 20)
 
 /* ---- displays ---- */
 
@@ -61,6 +64,15 @@ static void comm_tell(struct job *job, const json_t *notice, struct lair_text bi
 				});
 }
 
+static void payload_add(struct job *job, const json_t *payload, size_t size)
+{
+	if (!job->payload)
+		job->payload = json_array();
+	job->payload_size += size;
+	if (json_array_size(job->payload) < PAYLOAD_MAX && job->payload_size <= PAYLOAD_SIZE_MAX)
+		json_array_append_new(job->payload, object_or_empty(payload));
+}
+
 static void notice_take(struct job *job, struct lair_text text, struct lair_text binary)
 {
 	json_t *notice = json_loadb(text.data, text.size, JSON_ALLOW_NUL, NULL);
@@ -73,9 +85,7 @@ static void notice_take(struct job *job, struct lair_text text, struct lair_text
 		json_decref(job->told);
 		job->told = object_or_empty(json_object_get(notice, "comms"));
 	} else if (strcmp(type, "payload") == 0) {
-		if (!job->payload)
-			job->payload = json_array();
-		json_array_append_new(job->payload, object_or_empty(json_object_get(notice, "payload")));
+		payload_add(job, json_object_get(notice, "payload"), text.size);
 	}
 	json_decref(notice);
 }

@@ -518,6 +518,19 @@ def test_a_session_says_what_it_likes(client: Client, notice: str) -> None:
     assert client.value("1") == "1"
 
 
+def test_a_session_says_too_much_for_its_reply(client: Client, kernel: Kernel) -> None:
+    code = (
+        'notice = \'{"type": "payload", "payload": {"source": "page", "text": "%s"}}\' % (\'x\' * (1 << 20))\n'
+        "for _ in range(300): display({'application/vnd.lair.notebook+json': notice}, raw=True)"
+    )
+    before = memory_of(kernel.process.pid, "VmHWM")
+    reply, _ = client.run(code)
+    assert len(reply["payload"]) == 15
+    assert memory_of(kernel.process.pid, "VmHWM") - before < 150 << 20
+    reply, _ = client.run("1")
+    assert reply["payload"] == []
+
+
 # ---- VS Code ----
 
 
