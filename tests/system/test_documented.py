@@ -111,6 +111,28 @@ def test_commands(path: Path) -> None:
         assert {it.partition("=")[0][2:] for it in words if re.match("--[a-z]", it)} <= there[verb], span
 
 
+def heading(text: str) -> str:
+    """The name by which a link finds it."""
+    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+
+
+def test_links() -> None:
+    """Documents and headings that a document points at are there."""
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "proto").glob("*.md")]
+    texts = {it: re.sub(r"^```.*?^```", "", it.read_text(), flags=re.DOTALL | re.MULTILINE) for it in documents}
+    headings = {
+        it: {heading(line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)} for it, text in texts.items()
+    }
+    lost = []
+    for document, text in texts.items():
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+            path, _, anchor = link.partition("#")
+            target = (document.parent / path).resolve() if path else document
+            if not target.exists() or (anchor and anchor not in headings[target]):
+                lost.append(f"{document.name}: {link}")
+    assert lost == []
+
+
 @pytest.fixture
 def server(daemon: Daemon) -> Iterator[Server]:
     with server_of(daemon) as it:
