@@ -12,6 +12,7 @@ struct servers;
 struct mcp_options {
 	struct lair_options lair;
 	const char *session; /* for calls that name none; NULL: one that only this process uses */
+	const char *once;    /* one-shots are sessions whose names begin with this; NULL: they have no names */
 	const char *profile; /* for sessions that have to be opened; NULL: the default one */
 	double timeout;	     /* for code, in seconds, if the call names none; 0: the profile's */
 	double patience;     /* of the client, in seconds: a call that takes longer is answered; 0: MCP_PATIENCE */

@@ -495,7 +495,7 @@ json_t *result_running(const struct request *request, const struct seen *seen, j
 		       const char *key, double seconds)
 {
 	json_t *structured = json_pack("{s:b, s:b, s:o}", "ok", 1, "running", 1, "handle", handle), *result;
-	const char *session = strchr(json_string_value(handle), '@');
+	const char *session = seen->once ? NULL : strchr(json_string_value(handle), '@');
 
 	add_output(structured, seen);
 	shown_describe(&seen->shown, structured);

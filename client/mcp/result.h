@@ -37,6 +37,7 @@ struct seen {
 	struct shown shown;
 	json_t *handle;		   /* for what the result leaves out; owned, or NULL */
 	struct lair_point printed; /* how far its output has come, since the cell began */
+	bool once;		   /* its session ends with it, and is not told of */
 };
 
 /* The result of a cell that still runs after so many seconds: what has come until now. @handle is taken over.

@@ -25,6 +25,7 @@
 #define ASKING_PATIENCE 1.0
 
 #define KEY_SIZE 17
+#define ONCE_SIZE 160
 /* How much of a long output is sent at once. */
 #define PAGE_SIZE ((size_t)20000)
 /* A point beyond the end of every output. */
@@ -32,7 +33,9 @@
 
 struct run_work {
 	struct seen seen;
+	const struct request *request;
 	char key[KEY_SIZE];
+	char once[ONCE_SIZE];	      /* of a one-shot that has a name: its session; else "" */
 	double heard_due, answer_due; /* when the client gets a sign of life, if any; and an answer */
 	double patient_until;	      /* when it gets one in any case */
 	/* if only a piece of the output is wanted: the piece */
@@ -197,7 +200,7 @@ static void on_display(struct lair_call *call, const struct lair_display *displa
 static json_t *handle_of(const struct request *request, const struct lair_call *call)
 {
 	const struct run_work *run = request->work;
-	const char *session = request->tool->run == run_once ? NULL : argument_text(request, "session_id");
+	const char *session = *run->once ? run->once : argument_text(request, "session_id");
 	struct lair_point at = lair_point(call);
 	_cleanup_(freep) char *text = NULL;
 
@@ -271,19 +274,40 @@ static void on_due(struct request *request)
 
 /* ---- the cell ---- */
 
+/* A one-shot that has a name ends when its cell has, or nobody wants it; not while it only takes long. */
+static void once_end(const struct run_work *run)
+{
+	const struct request *request = run->request;
+	struct lair_call *call = NULL;
+
+	if (*run->once && (!request->call || request->cancelled) &&
+	    lair_shutdown(request->server->lair, &call, run->once) == 0)
+		lair_call_free(call);
+}
+
 static void run_free(void *work)
 {
 	struct run_work *run = work;
 
+	once_end(run);
 	shown_deinit(&run->seen.shown);
 	json_decref(run->seen.handle);
 	free(run);
 }
 
+/* What a one-shot without a name would tell. */
+static void once_tell(struct lair_result *cell)
+{
+	cell->session.data = NULL;
+	cell->state = lair_text("ended");
+	cell->back = (struct lair_back){.more = 0};
+	cell->effects = (struct lair_effects){.more = 0};
+}
+
 static void on_result(struct request *request, struct lair_call *call)
 {
-	const struct lair_result *cell = lair_result(call);
 	struct run_work *run = request->work;
+	struct lair_result cell = *lair_result(call);
 	struct lair_display display;
 	size_t cursor = 0;
 
@@ -291,14 +315,16 @@ static void on_result(struct request *request, struct lair_call *call)
 		page_reply(request, run->page_full);
 		return;
 	}
+	if (*run->once)
+		once_tell(&cell);
 	progress_flush(request);
 	run->seen.handle = handle_of(request, call);
-	excerpt_add(&run->seen.out, cell->out);
-	excerpt_add(&run->seen.err, cell->err);
-	while (lair_next_display(cell->displays, &cursor, &display))
+	excerpt_add(&run->seen.out, cell.out);
+	excerpt_add(&run->seen.err, cell.err);
+	while (lair_next_display(cell.displays, &cursor, &display))
 		shown_add(&run->seen.shown, &display);
-	shown_add_value(&run->seen.shown, cell->data);
-	request_reply(request, result_cell(request, cell, &run->seen));
+	shown_add_value(&run->seen.shown, cell.data);
+	request_reply(request, result_cell(request, &cell, &run->seen));
 }
 
 static bool run_begin(struct request *request)
@@ -313,6 +339,7 @@ static bool run_begin(struct request *request)
 	}
 	request->work = run;
 	request->work_free = run_free;
+	run->request = request;
 	run->started = clock_seconds();
 	run->answer_due = run->patient_until = run->started + (patience > 0 ? patience : MCP_PATIENCE);
 	if (request->token)
@@ -331,6 +358,14 @@ static int key_make(char key[static KEY_SIZE])
 		return -errno;
 	snprintf(key, KEY_SIZE, "%016" PRIx64, random);
 	return 0;
+}
+
+/* Whether it has a name. */
+static bool once_name(char name[static ONCE_SIZE], const struct mcp_options *options, const char *key)
+{
+	if (options->once)
+		snprintf(name, ONCE_SIZE, "%s%s", options->once, key);
+	return options->once;
 }
 
 static void run_code(struct request *request, const char *session, struct lair_text code)
@@ -360,6 +395,9 @@ static void run_code(struct request *request, const char *session, struct lair_t
 		return;
 	}
 	exec.key = request->key = work->key;
+	if (!session && once_name(work->once, options, work->key))
+		exec.session = work->once;
+	work->seen.once = *work->once;
 	request->hurry = hurry;
 	functions_offer(request, &exec);
 	request->runs = true;
@@ -434,6 +472,11 @@ static void rest_wait(struct request *request, struct lair_attach *attach)
 	struct lair_call *call = NULL;
 
 	memcpy(run->key, attach->key, KEY_SIZE);
+	/* That it is a one-shot is seen by its name, which has its key. */
+	if (!once_name(run->once, request->server->options, run->key) || !attach->session ||
+	    strcmp(run->once, attach->session) != 0)
+		*run->once = '\0';
+	run->seen.once = *run->once;
 	request->key = run->key;
 	request->hurry = hurry;
 	page_choose(request, attach);

@@ -38,6 +38,7 @@ struct talk {
 	const struct ask *saying; /* whose message is being taken */
 	char name[NAME_SIZE];	  /* name: "" of the stateless era */
 	char *fallback;		  /* the session of calls that name none */
+	char *once; /* with tokens: how names of one-shots begin, so that the audit log names the token */
 	double used;
 };
 
@@ -62,6 +63,13 @@ static struct mcp_state *state_of(const struct server *server)
 	return server->doors.mcp;
 }
 
+static void talk_free(struct talk *talk)
+{
+	free(talk->fallback);
+	free(talk->once);
+	free(talk);
+}
+
 static void talk_drop(struct server *server, struct talk *talk)
 {
 	struct talk **at = &state_of(server)->talks;
@@ -75,8 +83,7 @@ static void talk_drop(struct server *server, struct talk *talk)
 		exchange_drop(ask->exchange);
 	}
 	conversation_free(talk->conversation);
-	free(talk->fallback);
-	free(talk);
+	talk_free(talk);
 }
 
 static void ask_leave(struct ask *ask)
@@ -243,14 +250,17 @@ static struct talk *talk_new(struct exchange *exchange, bool named)
 	}
 	if (asprintf(&talk->fallback, "%smcp%s%.8s", talk->tenant->prefix, named ? "-" : "", talk->name) < 0)
 		talk->fallback = NULL;
+	if (*talk->tenant->prefix && asprintf(&talk->once, "%sonce-", talk->tenant->prefix) < 0)
+		talk->once = NULL;
+	options.once = talk->once;
 	/* With tokens this is also the only session that is told of. */
 	options.session = *talk->tenant->prefix ? talk->fallback : NULL;
 	options.profile = talk->tenant->profiles ? talk->tenant->profiles[0] : NULL;
-	talk->conversation =
-		talk->fallback ? conversation_new(&options, lair, talk->fallback, on_send, talk) : NULL;
+	talk->conversation = talk->fallback && (talk->once || !*talk->tenant->prefix)
+				     ? conversation_new(&options, lair, talk->fallback, on_send, talk)
+				     : NULL;
 	if (!talk->conversation) {
-		free(talk->fallback);
-		free(talk);
+		talk_free(talk);
 		refuse(exchange, 503, -32603, "out of memory");
 		return NULL;
 	}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,9 +151,51 @@ class Tenant:
         assert answer.status == 200, answer.body
         return answer.json()["result"]["structuredContent"]
 
+    def once(self, code: str, own: dict[str, str] | None = None) -> Any:
+        return self.call("python_execute_once", {"code": code}, own).json()["result"]["structuredContent"]
+
     def metric(self, name: str) -> float:
         text = self.server.ask("GET", "/metrics", headers=self.headers).body.decode()
         return float(dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))[name])
+
+
+def test_one_shots_of_a_token_have_its_name(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    """In the audit log; nothing else is told of them, and they end with their code."""
+    log, path = tmp_path / "audit", tmp_path / "tokens"
+    daemon = start_daemon({"daemon": {"audit_log": str(log)}, "profile default": {"output_size": "1M"}})
+    secret = daemon.lair("token", "add", "alice", "--tokens", str(path)).stdout.strip()
+    with server_of(daemon, "--tokens", str(path)) as server, server_of(daemon) as plain:
+        for own in (None, begun(server, {"Authorization": f"Bearer {secret}"})):
+            alice, nobody = Tenant(server, secret), Tenant(plain, "")
+            nobody.headers = {}
+            for code in ("6 * 7", "1/0", "import os; os._exit(3)", "open('f', 'w').write('x')"):
+                told = alice.once(code, own)
+                assert "session_id" not in told and told == nobody.once(code)
+            told = alice.once("for i in range(20_000): print(i)", own)
+            assert "session_id" not in told and "@alice:once-" in told["handle"]
+            arguments = {"handle": told["handle"], "from_byte": 50_000}
+            piece = alice.call("python_result", arguments, own).json()["result"]["structuredContent"]
+            assert piece["from_byte"] == 50_000 and piece["stdout"]
+        client = daemon.client()
+        wait_until(lambda: not client.list(), "they have ended")
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        ran = [line.get("session") for line in lines if line["event"] == "exec"]
+        named = [it for it in ran if it]
+        assert len(ran) == 18 and len(named) == len(set(named)) == 10
+        assert all(it.startswith("alice:once-") for it in named)
+        call = {"name": "python_execute_once", "arguments": {"code": "while True: pass"}, "_meta": META}
+        message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
+        headers = {
+            **CALL,
+            "Mcp-Name": "python_execute_once",
+            "Authorization": f"Bearer {secret}",
+            "Host": "localhost",
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        lost = server.bare(f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(message)}\r\n\r\n".encode() + message)
+        wait_until(lambda: len(client.list()) == 1, "it runs")
+        lost.close()
+        wait_until(lambda: not client.list(), "it has ended with its client")
 
 
 @pytest.fixture(scope="module")
