@@ -9,6 +9,7 @@ import struct
 import time
 from base64 import b64encode
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -147,6 +148,71 @@ def test_messages_that_are_none(sandbox: Sandbox, body: bytes) -> None:
     flags, size = struct.unpack(">BI", answer.body[:5])
     assert (answer.status, flags, size) == (200, 2, len(answer.body) - 5)
     assert json.loads(answer.body[5:])["error"]["code"] == "invalid_argument"
+
+
+def call(sandbox: Sandbox, name: str, **asked: Any) -> Any:
+    answer = sandbox.ask("POST", f"/filesystem.Filesystem/{name}", asked)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def test_a_watcher_tells_what_a_file_is(sandbox: Sandbox) -> None:
+    call(sandbox, "MakeDir", path="watched")
+    plain = call(sandbox, "CreateWatcher", path="watched")["watcherId"]
+    watcher = call(sandbox, "CreateWatcher", path="watched", includeEntry=True)["watcherId"]
+    assert sandbox.upload("watched/new", b"content").status == 200
+    sandbox.run("open('watched/empty', 'w').close()")
+    events = call(sandbox, "GetWatcherEvents", watcherId=watcher)["events"]
+    assert [(each["name"], each["type"]) for each in events if each["name"] == "new"] == [
+        ("new", "EVENT_TYPE_CREATE"),
+        ("new", "EVENT_TYPE_CHMOD"),
+        ("new", "EVENT_TYPE_WRITE"),
+    ]
+    assert [each["type"] for each in events if each["name"] == "empty"] == ["EVENT_TYPE_CREATE"]
+    entry = next(each["entry"] for each in events if each["name"] == "new")
+    assert (entry["path"], entry["size"], entry["type"]) == ("/home/user/watched/new", "7", "FILE_TYPE_FILE")
+    assert not any("entry" in each for each in call(sandbox, "GetWatcherEvents", watcherId=plain)["events"])
+    sandbox.run("import os; os.remove('watched/new')")
+    (gone,) = call(sandbox, "GetWatcherEvents", watcherId=watcher)["events"]
+    assert gone == {"name": "new", "type": "EVENT_TYPE_REMOVE"}
+
+
+@pytest.mark.parametrize(
+    ("shift", "zone", "found"),
+    [
+        (0, "Z", True),
+        (1, "Z", False),
+        (-1, "Z", True),
+        (3600, "+01:00", True),
+        (3601, "+01:00", False),
+        (-3599, "-01:00", False),
+    ],
+)
+def test_sandboxes_after_a_time(server: Server, shift: int, zone: str, found: bool) -> None:
+    who = Tenant(server, "any")
+    it = who.create()
+    try:
+        told = who.ask("GET", f"/sandboxes/{it.id}").json()["startedAt"]
+        when = datetime.fromisoformat(told.replace("Z", "+00:00")) + timedelta(seconds=shift)
+        asked = urlencode({"startedAfter": when.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + zone})
+        listed = who.ask("GET", f"/v2/sandboxes?{asked}")
+        assert listed.status == 200
+        assert any(each["sandboxID"] == it.id for each in listed.json()) is found
+    finally:
+        who.ask("DELETE", f"/sandboxes/{it.id}")
+
+
+def test_figures_of_a_time(server: Server) -> None:
+    who = Tenant(server, "any")
+    it = who.create()
+    now = int(time.time())
+
+    def figures(**asked: int) -> int:
+        return len(who.ask("GET", f"/sandboxes/{it.id}/metrics?{urlencode(asked)}").json())
+
+    assert figures() == figures(start=now - 5) == figures(start=now - 5, end=now) == figures(end=now + 100) == 1
+    assert figures(end=now - 100) == figures(start=now + 1000) == figures(start=now - 200, end=now - 100) == 0
+    who.ask("DELETE", f"/sandboxes/{it.id}")
 
 
 def test_a_context_begins_empty(sandbox: Sandbox) -> None:

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define METRICS_SLACK 10.0
+
 static void no_sandbox(struct exchange *exchange)
 {
 	answer_problem(exchange, 404, "not_found", "sandbox \"%.80s\" not found", exchange_path(exchange, "id"));
@@ -194,13 +196,22 @@ void pause_begin(struct exchange *exchange)
 	control(exchange, pause_found);
 }
 
+/* What is asked for a time is told as E2B does it: of some seconds before and after, too. */
+static bool metrics_wanted(const struct exchange *exchange, double now)
+{
+	const char *from = exchange_query(exchange, "start"), *to = exchange_query(exchange, "end");
+
+	return (!from || now >= strtod(from, NULL) - METRICS_SLACK) &&
+	       (!to || now <= strtod(to, NULL) + METRICS_SLACK);
+}
+
 static void metrics_found(struct exchange *exchange)
 {
 	const struct lair_session *session = lair_session(exchange->call);
 	const struct sandbox *sandbox = sandbox_of(exchange);
 	json_t *metric;
 
-	if (!session) {
+	if (!session || !metrics_wanted(exchange, wall_now())) {
 		answer_json(exchange, 200, json_array());
 		return;
 	}

@@ -3,8 +3,10 @@
 
 #include "text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define LIST_MAX 100
 
@@ -56,14 +58,42 @@ static bool has_metadata(const struct sandbox *sandbox, const char *wanted)
 	return pairs != NULL;
 }
 
+/* Seconds since the epoch; negative if the text is no date. */
+static double date_of(const char *text)
+{
+	int hours = 0, minutes = 0, at = 0;
+	double seconds = 0, when;
+	struct tm tm = {0};
+	char sign = 'Z';
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lf%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+		   &seconds, &at) != 6 ||
+	    !(seconds >= 0 && seconds < 61))
+		return -1;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	when = (double)timegm(&tm) + seconds;
+	if (sscanf(text + at, "%c%2d:%2d", &sign, &hours, &minutes) == 3 &&
+	    (sign == '+' || sign == ' ' || sign == '-'))
+		when -= (sign == '-' ? -60.0 : 60.0) * (60 * hours + minutes);
+	return when;
+}
+
+/* As exactly as it is told when it began. */
+static bool is_late(const struct sandbox *sandbox, const char *after)
+{
+	return floor(sandbox->started * 1000) >= floor(date_of(after) * 1000 + 0.5);
+}
+
 static bool is_wanted(const struct exchange *exchange, const struct sandbox *sandbox)
 {
 	const char *metadata = exchange_query(exchange, "metadata"), *state = exchange_query(exchange, "state");
-	const char *template = exchange_query(exchange, "template");
+	const char *template = exchange_query(exchange, "template"),
+		   *after = exchange_query(exchange, "startedAfter");
 
 	return sandbox->tenant == exchange->tenant && (!metadata || has_metadata(sandbox, metadata)) &&
 	       (!state || strstr(state, sandbox->paused ? "paused" : "running")) &&
-	       (!template || strcmp(template, sandbox->template) == 0);
+	       (!template || strcmp(template, sandbox->template) == 0) && (!after || is_late(sandbox, after));
 }
 
 static bool is_alive(struct lair_items sessions, const struct sandbox *sandbox)

@@ -19,13 +19,13 @@ PROGRAM(e2b_watch_program, "watch.py");
 PROGRAM(e2b_context_program, "context.py");
 
 static const struct {
-	const char *name, *text;
+	const char *name, *before, *text; /* before: another, of which it uses functions */
 	bool apart; /* its names are not to be those of the session, in which others run cells afterwards */
 } programs[] = {
-	{"command", e2b_command_program, false},
-	{"filesystem", e2b_filesystem_program, false},
-	{"watch", e2b_watch_program, false},
-	{"context", e2b_context_program, true},
+	{"command", "", e2b_command_program, false},
+	{"filesystem", "", e2b_filesystem_program, false},
+	{"watch", e2b_filesystem_program, e2b_watch_program, false},
+	{"context", "", e2b_context_program, true},
 };
 
 /* In base 64 nothing of it can be taken for Python. */
@@ -42,11 +42,11 @@ static char *cell_apart(const char *text, const char *given)
 	return cell;
 }
 
-static char *cell_within(const char *text, const char *given)
+static char *cell_within(const char *before, const char *text, const char *given)
 {
 	char *cell = NULL;
 
-	return asprintf(&cell, "%s\n_main(\"%s\")\n", text, given) < 0 ? NULL : cell;
+	return asprintf(&cell, "%s\n%s\n_main(\"%s\")\n", before, text, given) < 0 ? NULL : cell;
 }
 
 char *program_cell(const char *program, const json_t *given)
@@ -57,6 +57,6 @@ char *program_cell(const char *program, const json_t *given)
 	for (size_t i = 0; packed && i < ARRAY_SIZE(programs); i++)
 		if (strcmp(programs[i].name, program) == 0)
 			return programs[i].apart ? cell_apart(programs[i].text, packed)
-						 : cell_within(programs[i].text, packed);
+						 : cell_within(programs[i].before, programs[i].text, packed);
 	return NULL;
 }

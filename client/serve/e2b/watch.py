@@ -1,24 +1,30 @@
 """Tells what changes below a directory, a line of JSON for each event. It looks four times a second, and when it is asked
-to: a file that comes and goes in between is not seen."""
-
-from __future__ import annotations
+to: a file that comes and goes in between is not seen. It runs after filesystem.py, whose functions it uses."""
 
 import base64
 import json
 import os
 import threading
-from typing import Dict, Iterator, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Tuple
+
+if TYPE_CHECKING:
+
+    def _inside(path: str) -> str: ...
+    def _outside(path: str) -> str: ...
+    def _entry(path: str) -> Dict[str, Any]: ...
+
 
 Found = Dict[str, Tuple[int, int, int, int]]
 
 _PAUSE = 0.25
-_MOST = 20000
+_SEEN_AT_MOST = 20000
+_AS_MADE = 0o600  # a file of a session has another mode only if somebody has set it
 
 
 def _look(top: str, recursive: bool) -> Found:
     found: Found = {}
     below = [""]
-    while below and len(found) < _MOST:
+    while below and len(found) < _SEEN_AT_MOST:
         at = below.pop()
         try:
             entries = list(os.scandir(os.path.join(top, at)))
@@ -38,7 +44,7 @@ def _look(top: str, recursive: bool) -> Found:
     return found
 
 
-def _compare(old: Found, new: Found) -> Iterator[tuple[str, str]]:
+def _compare(old: Found, new: Found) -> Iterator[Tuple[str, str]]:
     gone = {old[name][0]: name for name in old if name not in new}
     for name, now in new.items():
         before = old.get(name)
@@ -47,8 +53,11 @@ def _compare(old: Found, new: Found) -> Iterator[tuple[str, str]]:
             yield name, "CREATE"
         elif before is None:
             yield name, "CREATE"
-            if now[2] and not now[3] & 0o040000:
-                yield name, "WRITE"
+            if not now[3] & 0o040000:
+                if now[3] & 0o777 != _AS_MADE:
+                    yield name, "CHMOD"
+                if now[2]:
+                    yield name, "WRITE"
         elif before[0] != now[0] or (before[1:3] != now[1:3] and not now[3] & 0o040000):
             yield name, "WRITE"
         elif before[3] != now[3]:
@@ -57,11 +66,20 @@ def _compare(old: Found, new: Found) -> Iterator[tuple[str, str]]:
         yield name, "REMOVE"
 
 
+def _event(top: str, name: str, kind: str, entry: bool) -> Dict[str, Any]:
+    event: Dict[str, Any] = {"name": name, "type": f"EVENT_TYPE_{kind}"}
+    if entry:
+        try:
+            event["entry"] = _entry(os.path.join(top, name))
+        except OSError:
+            pass  # it is gone
+    return event
+
+
 def _main(packed: str) -> None:
     given = json.loads(base64.b64decode(packed))
-    path, home, here = given["path"], "/home/user", os.getcwd()
-    path = os.path.normpath(os.path.join(home, path))
-    top = os.path.join(here, path[len(home) + 1 :]) if path == home or path.startswith(home + "/") else path
+    top = _inside(given["path"])
+    path = _outside(top)
     if not os.path.isdir(top):
         code = "invalid_argument" if os.path.exists(top) else "not_found"
         print(json.dumps({"failed": code, "why": f"path {path} not found or no directory"}), flush=True)
@@ -74,7 +92,7 @@ def _main(packed: str) -> None:
         with one:
             now = _look(top, given["recursive"])
             for name, kind in _compare(seen, now):
-                print(json.dumps({"name": name, "type": f"EVENT_TYPE_{kind}"}), flush=True)
+                print(json.dumps(_event(top, name, kind, given["entry"])), flush=True)
             seen = now
 
     def again_and_again() -> None:

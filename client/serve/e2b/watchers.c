@@ -46,8 +46,8 @@ static void watch_said(struct process *process, const json_t *said)
 	} else if (json_object_get(said, "looked")) {
 		looked(process, (uint64_t)json_integer_value(json_object_get(said, "looked")));
 	} else {
-		told = json_pack("{s:O, s:O}", "name", json_object_get(said, "name"), "type",
-				 json_object_get(said, "type"));
+		told = json_pack("{s:O, s:O, s:O*}", "name", json_object_get(said, "name"), "type",
+				 json_object_get(said, "type"), "entry", json_object_get(said, "entry"));
 		if (process->events && json_array_size(process->events) < EVENTS_MAX)
 			json_array_append(process->events, told);
 		process_tell(process, json_pack("{s:o}", "filesystem", told));
@@ -95,8 +95,9 @@ static void watch_start(struct exchange *exchange, bool keeps)
 	process->tag = strdup(stream->work.branch + strlen(sandbox->session) + 1);
 	process->events = keeps ? json_array() : NULL;
 	stream_join(stream, process);
-	given = json_pack("{s:s, s:b}", "path", path ? path : "", "recursive",
-			  json_is_true(json_object_get(stream->work.asked, "recursive")));
+	given = json_pack("{s:s, s:b, s:b}", "path", path ? path : "", "recursive",
+			  json_is_true(json_object_get(stream->work.asked, "recursive")), "entry",
+			  json_is_true(json_object_get(stream->work.asked, "includeEntry")));
 	r = process_run(process, "watch", given);
 	json_decref(given);
 	if (r) {
