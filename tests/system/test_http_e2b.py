@@ -177,6 +177,38 @@ def test_a_watcher_tells_what_a_file_is(sandbox: Sandbox) -> None:
     assert gone == {"name": "new", "type": "EVENT_TYPE_REMOVE"}
 
 
+def mark(sandbox: Sandbox, path: str) -> Any:
+    return call(sandbox, "Stat", path=path)["entry"].get("metadata")
+
+
+def test_metadata_of_files(sandbox: Sandbox) -> None:
+    told = sandbox.upload("marked", b"content", **{"X-Metadata-Author": "mish", "x-metadata-for": "a: b"})
+    marked = {"author": "mish", "for": "a: b"}
+    assert told.json()[0]["metadata"] == mark(sandbox, "marked") == mark(sandbox, "/home/user/./marked") == marked
+    listed = call(sandbox, "ListDir", path="")["entries"]
+    assert [each.get("metadata") for each in listed if each["name"] == "marked"] == [marked]
+    call(sandbox, "MakeDir", path="deep")
+    assert call(sandbox, "Move", source="marked", destination="deep/er/it")["entry"]["metadata"] == marked
+    call(sandbox, "Move", source="deep", destination="deeper")
+    assert mark(sandbox, "deeper/er/it") == marked
+    assert sandbox.upload("marked", b"content").json()[0].get("metadata") is mark(sandbox, "marked") is None
+    assert sandbox.upload("/tmp/marked", b"content", **{"X-Metadata-a": "1"}).json()[0]["metadata"] == {"a": "1"}
+    assert mark(sandbox, "/tmp/../tmp/marked") == {"a": "1"}
+    sandbox.upload("plain", b"")
+    call(sandbox, "Move", source="plain", destination="deeper/er/it")
+    assert mark(sandbox, "deeper/er/it") is None
+    sandbox.upload("marked", b"", **{"X-Metadata-a": "1"})
+    call(sandbox, "Remove", path="marked")
+    sandbox.run("open('marked', 'w').close()")
+    assert mark(sandbox, "marked") is None
+
+
+def test_metadata_that_is_too_much(sandbox: Sandbox) -> None:
+    for large in ({f"X-Metadata-{n}": "x" * 1000 for n in range(9)}, {"X-Metadata-" + "k" * 300: "1"}):
+        answer = sandbox.upload("large", b"content", **large)
+        assert answer.status == 507 and "metadata" in answer.json()["message"]
+
+
 @pytest.mark.parametrize(
     ("shift", "zone", "found"),
     [

@@ -25,6 +25,7 @@ struct sandbox {
 	char *id, *session; /* session: in laird */
 	char *template, *workspace;
 	json_t *metadata, *envs;
+	json_t *marks; /* the metadata of its files, by path; NULL: there is none */
 	uint64_t birth, serial, cells_limit;
 	double started, ends, stays; /* since the epoch; stays: when laird is to be told that it is in use */
 	uint64_t memory, disk;	     /* limits */
@@ -248,3 +249,17 @@ void filesystem_begin(struct exchange *exchange);
 /* The path of a file of the workspace, from there on; NULL: it lies elsewhere, or memory is short (errno). Its own.
  */
 char *path_inside(const struct sandbox *sandbox, const char *path);
+/* The path of a file as it is shown. Its own; NULL without memory. */
+char *path_whole(const struct sandbox *sandbox, const char *path);
+
+/* ---- marks.c ---- */
+
+/* The metadata that an upload brings, new and maybe empty; false after it has been answered, since it is too much.
+ */
+bool mark_asked(struct exchange *exchange, json_t **markp);
+/* The file has been written, with this metadata. */
+void mark_set(struct sandbox *sandbox, const char *path, const json_t *mark);
+/* What has one of these paths is there now; @to NULL: it is removed. */
+void marks_move(struct sandbox *sandbox, const char *from, const char *to);
+/* Add to what the session says of a file. */
+void mark_show(const struct sandbox *sandbox, json_t *entry);

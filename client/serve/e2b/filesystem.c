@@ -50,6 +50,40 @@ char *path_inside(const struct sandbox *sandbox, const char *path)
 	return found ? strdup(found) : NULL;
 }
 
+char *path_whole(const struct sandbox *sandbox, const char *path)
+{
+	_cleanup_(freep) char *inside = path_inside(sandbox, path);
+	char *whole = NULL;
+
+	if (!inside)
+		return normal(path);
+	return asprintf(&whole, HOME "/%s", inside) < 0 ? NULL : whole;
+}
+
+/* Adds what is known of files here alone, and follows what has been done with them. */
+static void marks_follow(struct exchange *exchange, const json_t *done)
+{
+	struct work *work = exchange->state;
+	const char *call = exchange_path(exchange, "call");
+	const char *path = json_string_value(json_object_get(work->asked, "path"));
+	const char *from = json_string_value(json_object_get(work->asked, "source"));
+	const char *to = json_string_value(json_object_get(work->asked, "destination"));
+	json_t *entry;
+	size_t i;
+
+	if (!work->sandbox->marks)
+		return;
+	if (strcmp(call, "Move") == 0 && from && to)
+		marks_move(work->sandbox, from, to);
+	else if (strcmp(call, "Remove") == 0 && path)
+		marks_move(work->sandbox, path, NULL);
+	mark_show(work->sandbox, json_object_get(done, "entry"));
+	json_array_foreach(json_object_get(done, "entries"), i, entry)
+	{
+		mark_show(work->sandbox, entry);
+	}
+}
+
 static void called(struct exchange *exchange)
 {
 	const struct lair_result *result = lair_result(exchange->call);
@@ -64,6 +98,8 @@ static void called(struct exchange *exchange)
 	done = json_object_get(told, "done");
 	code = json_string_value(json_object_get(told, "code"));
 	message = json_string_value(json_object_get(told, "message"));
+	if (done)
+		marks_follow(exchange, done);
 	if (done)
 		answer_json(exchange, 200, json_incref(done));
 	else

@@ -31,6 +31,7 @@ static void sandbox_free(struct sandbox *sandbox)
 	}
 	json_decref(sandbox->metadata);
 	json_decref(sandbox->envs);
+	json_decref(sandbox->marks);
 	free(sandbox->workspace);
 	free(sandbox->template);
 	free(sandbox->session);

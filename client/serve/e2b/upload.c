@@ -8,7 +8,7 @@ struct upload {
 	struct work work;
 	struct pieces pieces;
 	struct exchange *exchange;
-	json_t *done;
+	json_t *done, *mark; /* mark: the metadata of each file */
 	uint64_t transfer, offset;
 	char *target;	/* the file that is coming, as the client names it */
 	char *moves_to; /* it lies outside: where it is to go to in the end */
@@ -22,6 +22,7 @@ static void upload_finish(struct work *work)
 
 	pieces_deinit(&upload->pieces);
 	json_decref(upload->done);
+	json_decref(upload->mark);
 	if (upload->moves_to)
 		staged_remove(work, upload->staged);
 	free(upload->target);
@@ -38,8 +39,10 @@ static void entry_done(struct upload *upload)
 	    asprintf(&whole, HOME "/%s", strncmp(target, "./", 2) == 0 ? target + 2 : target) >= 0)
 		target = whole;
 	slash = strrchr(target, '/');
-	json_array_append_new(upload->done, json_pack("{s:s, s:s, s:s}", "name", slash ? slash + 1 : target, "type",
-						      "file", "path", target));
+	json_array_append_new(upload->done, json_pack("{s:s, s:s, s:s, s:O*}", "name", slash ? slash + 1 : target,
+						      "type", "file", "path", target, "metadata",
+						      json_object_size(upload->mark) ? upload->mark : NULL));
+	mark_set(upload->work.sandbox, upload->target, upload->mark);
 	freep(&upload->target);
 	freep(&upload->moves_to);
 }
@@ -196,6 +199,8 @@ static void file_put_found(struct exchange *exchange)
 	upload->exchange = exchange;
 	upload->work.finish = upload_finish;
 	upload->done = json_array();
+	if (!mark_asked(exchange, &upload->mark))
+		return;
 	packed = encoding && strcasecmp(encoding, "gzip") == 0;
 	if ((encoding && *encoding && !packed && strcasecmp(encoding, "identity") != 0) ||
 	    (packed && is_form(exchange))) {
