@@ -2,7 +2,9 @@
  * state would have no effect: a child would wait for ever for the end of its input, a peer for the end of the
  * connection, and the port would stay taken. So a copy keeps none. It loses nothing: two states cannot talk over
  * one connection, and the child dies with the state that started it. A pipe with both ends here belongs to the
- * state, with its content.
+ * state, with its content. The end that is written to is parked nevertheless: its number stands for the other end
+ * meanwhile, from which the kernel makes it again. Otherwise who reads up to the end of the pipe, as does a thread
+ * that starts a program, would wait for ever.
  *
  * poll tells which numbers are open, since not every cage has a /proc. */
 #include "outlets.h"
@@ -11,9 +13,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* How many numbers are looked at, and how many at once: their array must fit on the stack. */
@@ -30,9 +34,18 @@ struct outlet {
 	ino_t inode;
 };
 
+/* The end of a pipe that this copy would write to. */
+struct parked {
+	int fd, flags;
+	dev_t device;
+	ino_t inode;
+};
+
 static struct {
 	struct outlet all[OUTLETS_MAX + 1];
 	size_t n;
+	struct parked parked[OUTLETS_MAX];
+	size_t n_parked;
 } self;
 
 static int option(int fd, int name)
@@ -99,6 +112,12 @@ static bool ends_here(const struct outlet *outlet)
 	return false;
 }
 
+static void move_to(int from, int fd)
+{
+	if (from >= 0)
+		(void)dup3(from, fd, fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0);
+}
+
 static int dead_end(int mode)
 {
 	int ends[2];
@@ -121,9 +140,66 @@ static void cut(const struct outlet *outlet)
 {
 	int other = outlet->socket ? unconnected(outlet->fd) : dead_end(outlet->mode);
 
-	if (other >= 0)
-		(void)dup3(other, outlet->fd, fcntl(outlet->fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0);
+	move_to(other, outlet->fd);
 	fd_close(other);
+}
+
+/* ---- pipes with both ends here ---- */
+
+static const struct outlet *read_end_of(const struct outlet *outlet)
+{
+	for (size_t i = 0; i < self.n; i++) {
+		const struct outlet *other = &self.all[i];
+
+		if (!other->socket && other->mode == O_RDONLY && other->inode == outlet->inode &&
+		    other->device == outlet->device)
+			return other;
+	}
+	return NULL;
+}
+
+/* Needs a /proc. It is no act of the session's. */
+static int write_end(int fd, int flags)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | flags | O_CLOEXEC);
+}
+
+static void park(const struct outlet *outlet)
+{
+	const struct outlet *other = read_end_of(outlet);
+	int flags = fcntl(outlet->fd, F_GETFL) & (O_NONBLOCK | O_DIRECT);
+	int again = other ? write_end(other->fd, flags) : -1;
+
+	if (again < 0 || self.n_parked == ARRAY_SIZE(self.parked)) {
+		fd_close(again);
+		return;
+	}
+	fd_close(again);
+	self.parked[self.n_parked++] =
+		(struct parked){.fd = outlet->fd, .flags = flags, .device = outlet->device, .inode = outlet->inode};
+	move_to(other->fd, outlet->fd);
+}
+
+static bool is_parked(const struct outlet *outlet)
+{
+	for (size_t i = 0; i < self.n_parked; i++)
+		if (self.parked[i].inode == outlet->inode && self.parked[i].device == outlet->device)
+			return true;
+	return false;
+}
+
+void outlets_restore(void)
+{
+	for (size_t i = 0; i < self.n_parked; i++) {
+		int fd = write_end(self.parked[i].fd, self.parked[i].flags);
+
+		move_to(fd, self.parked[i].fd);
+		fd_close(fd);
+	}
+	self.n_parked = 0;
 }
 
 void outlets_cut(void)
@@ -132,6 +208,9 @@ void outlets_cut(void)
 	if (self.n > OUTLETS_MAX)
 		return;
 	for (size_t i = 0; i < self.n; i++)
-		if (self.all[i].socket || !ends_here(&self.all[i]))
+		if (self.all[i].socket || (!is_parked(&self.all[i]) && !ends_here(&self.all[i])))
 			cut(&self.all[i]);
+	for (size_t i = 0; i < self.n; i++)
+		if (!self.all[i].socket && self.all[i].mode == O_WRONLY && ends_here(&self.all[i]))
+			park(&self.all[i]);
 }

@@ -260,6 +260,7 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 	if (r)
 		_exit(1);
 	self.held = spawn->hold;
+	outlets_restore();
 	others_come_back();
 	self.shares = spawn->reseed;
 	if (!spawn->hold)

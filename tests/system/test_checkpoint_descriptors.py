@@ -12,6 +12,7 @@ pytestmark = pytest.mark.usefixtures("no_sessions_left")
 SETTINGS = {
     "profile default": {"level": "", "checkpoint": "cell"},
     "profile connected": {"spares": "0", "checkpoint": "cell", "level": "", "network": "host"},
+    "profile programs": {"spares": "0", "checkpoint": "cell", "level": "", "subprocess": "on"},
     "profile narrow": {"spares": "0", "checkpoint": "cell", "level": "", "open_files": "32"},
 }
 
@@ -66,6 +67,41 @@ def test_a_pipe_to_oneself_comes_back(client: Client, session: str) -> None:
     client.checkpoint(session, "full")
     client.restore(session, "full")
     assert client.exec("os.read(r, 9), os.write(w, b'd'), os.read(r, 9)", session).text == "(b'abc', 1, b'd')"
+
+
+def test_a_pipe_to_oneself_ends_when_it_is_closed(client: Client, session: str) -> None:
+    client.exec("import os\nr, w = os.pipe()\nv = os.dup(w)\nos.write(w, b'abc')", session)
+    client.checkpoint(session, "full")
+    client.branch(session, "other")
+    code = "os.close(v), os.close(w), os.read(r, 9), os.read(r, 9)"
+    client.shutdown("other")
+    assert client.exec(code, session, timeout=10).text == "(None, None, b'abc', b'')"
+    for _ in range(2):
+        client.restore(session, "full")
+        code = "os.write(v, b'd'), os.write(w, b'e'), os.read(r, 9), os.get_inheritable(w), os.get_blocking(v)"
+        assert client.exec(code, session, timeout=10).text == "(1, 1, b'de', False, True)"
+        assert (
+            client.exec("os.close(v), os.close(w), os.read(r, 9)", session, timeout=10).text == "(None, None, b'')"
+        )
+
+
+def test_a_thread_that_starts_programs(client: Client, session: str) -> None:
+    """Wherever a copy is made, it holds up neither the end of a pipe here nor that in a child."""
+    code = (
+        "import subprocess, threading, time\ndone = []\n"
+        "def work():\n    while True: done.append(subprocess.run(['echo', 'x'], capture_output=True).stdout)\n"
+        "threading.Thread(target=work, daemon=True).start()"
+    )
+    show = (
+        "n, until = len(done), time.time() + 10\nwhile len(done) < n + 2 and time.time() < until: time.sleep(0.001)\n"
+        "len(done) >= n + 2"
+    )
+    client.exec(code, session, profile="programs")
+    for _ in range(10):
+        assert client.exec(show, session).text == "True"
+    for _ in range(3):
+        client.undo(session)
+        assert client.exec(show, session).text == "True"
 
 
 def test_a_connection_is_closed_when_it_is_closed(client: Client, session: str) -> None:
