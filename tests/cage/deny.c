@@ -1,5 +1,6 @@
-/* deny CALL[:MASK]=ERRNO... -- PROGRAM [ARGUMENT...]: run a program on a kernel that lacks something. Each CALL
- * fails with that error, or with MASK only when one of its bits is in the first argument. How the fallbacks for old
+/* deny CALL[:MASK|#N:VALUE]=ERRNO... -- PROGRAM [ARGUMENT...]: run a program on a kernel that lacks something. Each
+ * CALL fails with that error; with MASK only when one of its bits is in the first argument, with VALUE only when
+ * argument N is that. How the fallbacks for old
  * hosts are tested on a new one. */
 #include <errno.h>
 #include <seccomp.h>
@@ -38,7 +39,7 @@ static int call_number(const char *name)
 
 static int deny(scmp_filter_ctx ctx, char *rule)
 {
-	char *error = strchr(rule, '='), *mask = strchr(rule, ':');
+	char *error = strchr(rule, '='), *mask = strchr(rule, ':'), *argument = strchr(rule, '#');
 	unsigned long long bits, bit;
 	int call, number, r = 0;
 
@@ -47,6 +48,8 @@ static int deny(scmp_filter_ctx ctx, char *rule)
 	*error++ = '\0';
 	if (mask)
 		*mask++ = '\0';
+	if (argument)
+		*argument++ = '\0';
 	call = call_number(rule);
 	number = error_number(error);
 	if (call == __NR_SCMP_ERROR || number < 0)
@@ -54,6 +57,9 @@ static int deny(scmp_filter_ctx ctx, char *rule)
 	if (!mask)
 		return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(number), call, 0);
 	bits = strtoull(mask, NULL, 16);
+	if (argument)
+		return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(number), call, 1,
+					SCMP_CMP64((unsigned)atoi(argument), SCMP_CMP_EQ, bits));
 	for (bit = 1; bit && !r; bit <<= 1)
 		if (bits & bit)
 			r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(number), call, 1,

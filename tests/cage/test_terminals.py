@@ -13,7 +13,13 @@ from cage import SHAPES, Host, Shape
 from drive import Interpreter
 
 PRELUDE = (Path(__file__).resolve().parent / "prelude.py").read_text()
-SOME = [shape for shape in SHAPES if shape.name in ("root", "user", "user-old-kernel", "root-without-userns")]
+SOME_NAMES = ("root", "user", "user-old-kernel", "root-without-userns", "user-in-a-container")
+SOME = [shape for shape in SHAPES if shape.name in SOME_NAMES]
+# What mounts them has these flags alone: no set-uid, no programs.
+FORBIDDING = [
+    Shape("root-forbidding-them", True, "strong-nomem", ("mount#3:a=EPERM",)),
+    Shape("user-forbidding-them", False, "strong-nomem", ("mount#3:a=EACCES",)),
+]
 WITHOUT_TREE = [shape for shape in SHAPES if not shape.tree]
 
 HELPERS = """
@@ -222,11 +228,12 @@ def test_not_granted(shape: Shape) -> None:
         warden.close()
 
 
-@pytest.mark.parametrize("shape", WITHOUT_TREE, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", [*WITHOUT_TREE, *FORBIDDING], ids=lambda shape: shape.name)
 def test_not_possible(shape: Shape) -> None:
-    """Without mounts the terminals would be the host's."""
+    """Without mounts the terminals would be the host's. A host that forbids these mounts gives the rest of the cage."""
     for host in opened(shape, subprocess=True, terminals=True):
         warden, interpreter = host.session()
+        assert warden.ready["level"] == shape.level
         refused(
             interpreter,
             "no terminals here: this host gives sessions no file system for them (terminals-not-possible)",
