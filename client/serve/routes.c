@@ -76,7 +76,8 @@ static bool asker_find(struct exchange *exchange)
 		answer_header(exchange, "WWW-Authenticate",
 			      token ? "Bearer error=\"invalid_token\"" : "Bearer realm=\"lair\"");
 		answer_problem(exchange, 401, "unauthorized",
-			       token ? "this token is not known" : "a token is needed");
+			       token ? "this token is not known; it may have been revoked"
+				     : "send a token, as Authorization: Bearer TOKEN; lair token add makes one");
 		return false;
 	}
 	exchange->tenant = tenant;
@@ -98,9 +99,10 @@ static bool rate_allows(struct exchange *exchange)
 	snprintf(seconds, sizeof(seconds), "%d", (int)ceil(fmax(wait, 1)));
 	answer_header(exchange, "Retry-After", seconds);
 	if (wait > 0)
-		answer_problem(exchange, 429, "limit", "this token has %g requests a second", tenant->limits.rate);
+		answer_problem(exchange, 429, "limit", "this token may make %g requests a second",
+			       tenant->limits.rate);
 	else
-		answer_problem(exchange, 429, "limit", "this token has %llu requests at once",
+		answer_problem(exchange, 429, "limit", "this token may have %llu requests at once",
 			       (unsigned long long)tenant->limits.requests);
 	return false;
 }
@@ -128,14 +130,14 @@ static bool no_route(struct exchange *exchange, const char *methods)
 {
 	if (!*methods) {
 		answer_problem(exchange, 404, "not_found",
-			       "there is nothing of this path; /openapi.json says what there is");
+			       "there is nothing at this path; /openapi.json lists all paths");
 		return false;
 	}
 	answer_header(exchange, "Allow", methods);
 	if (strcmp(exchange->method, "OPTIONS") == 0)
 		answer_empty(exchange, 204);
 	else
-		answer_problem(exchange, 405, "bad_method", "this path has %s", methods);
+		answer_problem(exchange, 405, "bad_method", "this path takes %s", methods);
 	return false;
 }
 

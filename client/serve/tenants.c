@@ -340,7 +340,7 @@ bool session_admitted(struct exchange *exchange, const char *session)
 	}
 	if (exchange->counted) {
 		answer_header(exchange, "Retry-After", "5");
-		answer_problem(exchange, 429, "limit", "this token has %llu sessions at once",
+		answer_problem(exchange, 429, "limit", "this token may have %llu sessions at once; end one first",
 			       (unsigned long long)tenant->limits.sessions);
 		return false;
 	}

@@ -71,6 +71,9 @@ def test_without_a_token(server: Server) -> None:
     answer = server.ask("GET", "/v1/sessions")
     assert answer.problem() == (401, "unauthorized")
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert "lair token add" in answer.json()["detail"]
+    for door in ({"Authorization": "Bearer x"}, {"X-API-KEY": "x"}):
+        assert b"this token is not known" in server.ask("GET", "/sandboxes", headers=door).body
     assert server.ask("GET", "/health").status == 200
     for wrong in ("x", "lair_", "lair_" + "A" * 43, "\u00e9".encode().decode("latin-1")):
         assert Asker(server, wrong).ask("GET", "/v1/sessions").problem() == (401, "unauthorized")

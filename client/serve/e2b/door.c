@@ -230,6 +230,7 @@ const struct door e2b_door = {
 	.claims = claims,
 	.routes = routes,
 	.n_routes = ARRAY_SIZE(routes),
+	.credential = key_of,
 	.asker = asker,
 	.fail = fail,
 	.open = open_door,
