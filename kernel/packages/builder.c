@@ -5,6 +5,7 @@
 #include "builder.h"
 
 #include "cage/cage.h"
+#include "complaint.h"
 #include "config.h"
 #include "progress.h"
 #include "seal.h"
@@ -506,10 +507,14 @@ static int explain(struct builder *builder)
 
 	while (size > 0 && log[size - 1] == '\n')
 		log[--size] = '\0';
+	if (size)
+		complaint_log(log);
 	if (size && strstr(log, "(os error 27)")) /* EFBIG: one file alone */
 		(void)too_much(builder);
+	else if (size)
+		complaint_tell(builder->reason, sizeof(builder->reason), log);
 	else
-		(void)fail(builder, "%s", size ? log : "uv has failed and said nothing");
+		(void)fail(builder, "uv has failed and said nothing");
 	free(log);
 	return -ECANCELED;
 }

@@ -302,6 +302,20 @@ def test_an_index_that_lists_what_is_not_its_own(connection: Connection, index: 
     assert "root:" not in fails(connection, "listed")
 
 
+def test_where_the_index_is_is_not_told(daemon: Daemon, connection: Connection, index: Index, store: Path) -> None:
+    address = index.url.partition("://")[2].partition("/")[0]
+    index.special["away"] = lambda request: redirect("http://elsewhere.invalid:99/away/", request)
+    index.put("broken-off", "broken_off-1.0-py3-none-any.whl", b"PK no wheel")
+    for name in ("away", "nosuch-thing", "broken-off"):
+        said = fails(connection, name)
+        assert name in said or "index" in said
+        for secret in (address, "elsewhere.invalid", str(store), "hunter2", "operator"):
+            assert secret not in said, said
+    assert "lair-builder: uv says: " in daemon.log()
+    assert address in daemon.log()
+    assert "hunter2" not in daemon.log()
+
+
 # ---- a session ----
 
 ASK = "f = __import__('builtins').__pip__.__globals__['functions']\n"
