@@ -50,7 +50,7 @@ files=$(find . | sort)
 python3 -c 'from flit_core import buildapi; [build("/tmp/dist") for build in (buildapi.build_sdist, buildapi.build_wheel)]'
 for client in . /tmp/dist/*.tar.gz /tmp/dist/*.whl; do
 	python3 -m venv --system-site-packages --clear /tmp/venv
-	/tmp/venv/bin/pip install --quiet --no-index --no-build-isolation "$client" || fail "pip install $client"
+	/tmp/venv/bin/pip install --quiet --no-cache-dir --no-index --no-build-isolation "$client" || fail "pip install $client"
 	(cd / && /tmp/venv/bin/python -c @PYTHON@) || fail "the example in Python, with $client"
 	(cd / && /tmp/venv/bin/python -c 'import lair; assert lair.__file__.startswith("/tmp/venv/")') || fail "it is another lair"
 done
