@@ -844,11 +844,11 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 WIRE_MESSAGE(place_record, "place", NO_ID, PLACE_RECORD_FIELDS);
 WIRE_MESSAGE(configure_message, "configure", NO_ID, CONFIGURE_FIELDS);
 WIRE_MESSAGE(warden_message, "warden", NO_ID, WARDEN_FIELDS);
-WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a one-shot waits already */
+WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a session waits already */
 
 /* ---- template to router ---- */
 
-/* rough: it makes wardens, but it has not warmed up and laid out its memory yet; it says ready again when it has.
+/* rough: it makes wardens for who waits, but has not warmed up yet; it says ready again when it has.
  */
 #define TEMPLATE_READY_FIELDS(F, m)                                                                                \
 	F(m, STR, python, REQUIRED)                                                                                \

@@ -118,27 +118,6 @@ static bool anybody_waits(const struct nursery *nursery)
 	return false;
 }
 
-/* A one-shot gains by an early start. What stays would be slower at each cell, because its memory would not be laid
- * out for forks. */
-static bool is_for_one_shot(const struct warden *warden)
-{
-	struct tenant *tenant;
-
-	list_for_each (tenant, (struct list *)&warden->tenants, node)
-		return !tenant->id[0];
-	return false;
-}
-
-static bool one_shot_waits(const struct nursery *nursery)
-{
-	struct warden *warden;
-
-	list_for_each (warden, (struct list *)&nursery->wardens, node)
-		if (warden->state <= WARDEN_MAKING && is_for_one_shot(warden))
-			return true;
-	return false;
-}
-
 /* A retired nursery must still make the wardens that it owes. */
 static bool is_needed(const struct nursery *nursery)
 {
@@ -303,7 +282,7 @@ static void on_refill(struct timer *timer)
 		(void)timer_set(nursery->cages->loop, &nursery->refill, event_now() + REFILL_US, on_refill);
 }
 
-/* Spares are made when their memory is laid out for good. */
+/* Spares are made when all is warmed up, and their memory laid out for good. */
 static void refill_soon(struct nursery *nursery, uint64_t pause)
 {
 	if (!nursery->retired && !nursery->rough && nursery->profile->spares > 0)
@@ -328,7 +307,7 @@ static void wanted_request(struct nursery *nursery)
 	list_for_each (warden, &nursery->wardens, node) {
 		int r;
 
-		if (warden->state != WARDEN_WANTED || (nursery->rough && !is_for_one_shot(warden)))
+		if (warden->state != WARDEN_WANTED || (nursery->rough && list_empty(&warden->tenants)))
 			continue;
 		r = warden_request(warden, nursery->channel);
 		if (r == CHANNEL_E_EMPTY) {
@@ -344,13 +323,13 @@ static void wanted_request(struct nursery *nursery)
 	}
 }
 
-/* If it gets lost, the one-shot waits a little longer. */
+/* If it gets lost, the session waits a little longer. */
 static void hurry(struct nursery *nursery)
 {
 	const struct hurry_message message = {0};
 	msgpack_sbuffer buffer;
 
-	if (nursery->state != NURSERY_WARMING || nursery->hurried || !one_shot_waits(nursery))
+	if (nursery->state != NURSERY_WARMING || nursery->hurried || !anybody_waits(nursery))
 		return;
 	nursery->hurried = true;
 	msgpack_sbuffer_init(&buffer);
@@ -587,7 +566,7 @@ static void ready_log(const struct nursery *nursery, const struct template_ready
 			 (int)missing.size, missing.data);
 }
 
-/* Twice, if the template was told to hurry: the first time for one-shots. */
+/* Twice, if the template was told to hurry: the first time for who waits. */
 static void on_template_ready(struct nursery *nursery, struct heard *heard)
 {
 	struct template_ready ready;

@@ -22,8 +22,8 @@ struct nursery {
 	bool ahead;	      /* its template starts when it has its turn, if nobody asks before */
 	bool owned;	      /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
 	uid_t owner;
-	bool hurried; /* the template knows that a one-shot waits */
-	bool rough;   /* it is ready for one-shots, and will soon be for all */
+	bool hurried; /* the template knows that a session waits */
+	bool rough;   /* it is ready for who waits, and will soon be for all */
 	bool retired; /* the profile has changed: make no more, end when the last warden has gone */
 	uint32_t serial;
 	int channel, theirs, pidfd;

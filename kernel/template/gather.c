@@ -48,10 +48,12 @@ static void *arena_map(uintptr_t address, size_t size, int flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 
-/* Maps @size bytes at arenas_end. False if something else is mapped there, or if addresses end before. */
+/* Maps @size bytes at arenas_end. False if something else is mapped there, or if addresses end before. What the
+ * template imports is in large pages from the beginning: to move it into them later takes as long as a fifth of the
+ * imports. */
 static bool arenas_extend(size_t size)
 {
-	bool much = arenas_settled && arenas_end > arenas_settled + MUCH;
+	bool much = !arenas_full || (arenas_settled && arenas_end > arenas_settled + MUCH);
 	uintptr_t room = much ? round_up(arenas_end + size) : arenas_end + size;
 
 	if (room <= arenas_room)
@@ -106,8 +108,6 @@ void gather_arenas(void)
  * Of each size blocks are taken until one lies there. */
 static void fill_arenas(void)
 {
-	if (!arenas_full)
-		arenas_full = round_up(arenas_end);
 	(void)PyGC_Collect(); /* this also frees the objects that types keep to use them again */
 	for (size_t size = OBJECT_STEP; size <= OBJECT_MAX; size += OBJECT_STEP)
 		while ((uintptr_t)PyObject_Malloc(size) - arenas_begin < arenas_full - arenas_begin)
@@ -136,8 +136,6 @@ static void fill_heap(void)
 {
 	size_t left = HEAP_FREE_MAX;
 
-	if (!heap_full)
-		heap_full = round_up((uintptr_t)sbrk(0));
 	for (size_t size = CHUNK_MAX; size >= CHUNK_STEP; size -= CHUNK_STEP)
 		while (left > size && heap_take(size))
 			left -= size;
@@ -161,6 +159,8 @@ static void move_environment(void)
 
 void gather_room(void)
 {
+	arenas_full = round_up(arenas_end);
+	heap_full = round_up((uintptr_t)sbrk(0));
 	fill_arenas();
 	fill_heap();
 	move_environment();
@@ -188,6 +188,8 @@ static void gather_blocks(void)
 {
 	PyMemAllocatorEx allocator;
 
+	if (blocks.malloc)
+		return;
 	PyMem_GetAllocator(PYMEM_DOMAIN_RAW, &blocks);
 	allocator = blocks;
 	allocator.malloc = block_new;

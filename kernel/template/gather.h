@@ -5,7 +5,7 @@
 void gather_arenas(void);
 
 /* In the template, when nearly everything is loaded: objects made from now on, which will be written to, lie
- * behind all others, and together. */
+ * behind all others, and together. Both this and the next may be done again, after more has been loaded. */
 void gather_room(void);
 
 /* In the template, when its memory is final: put it into fewer mappings and large pages. Then a fork copies

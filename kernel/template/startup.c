@@ -319,6 +319,12 @@ static int start(const struct configure_message *configure, struct python_report
 	return 0;
 }
 
+void python_make_room(void)
+{
+	settle();
+	gather_room();
+}
+
 static int warm(struct python_report *report)
 {
 	int r = import_or_warm(NULL, report);
@@ -331,8 +337,7 @@ static int warm(struct python_report *report)
 		return fail_python(report, "what the profile preloads cannot be used");
 	if (threads_check(report) < 0)
 		return -1;
-	settle();
-	gather_room();
+	python_make_room();
 	return 0;
 }
 

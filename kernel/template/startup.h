@@ -17,7 +17,11 @@ int python_start(const struct configure_message *configure, struct python_report
 /* Everything that makes sessions fast: run once what they are likely to run, and make room for their objects. */
 int python_warm(struct python_report *report);
 
-/* The last act before the first fork of many: rehearse a cell once more, collect garbage and freeze the rest. */
+/* In place of that, for the forks that do not wait for it: only make room. */
+void python_make_room(void);
+
+/* The last act before forks: rehearse a cell once more, collect garbage and freeze the rest, and lay out the
+ * memory. */
 void python_settle(void);
 
 /* The Python of a profile that names none. Static. */

@@ -197,11 +197,15 @@ static int serve_one(struct template *template)
 	return r;
 }
 
-/* Make the wardens that are waited for, and then all that comes first if nobody waits. */
+/* Make the wardens that are waited for, and then all that comes first if nobody waits. Their memory is laid out,
+ * too, or their checkpoints would cost several times as much; it is laid out again when all has been warmed up. */
 static int serve_waiting(struct template *template)
 {
-	int r = say_ready(template, true), patience_ms = ORDER_MS;
+	int r, patience_ms = ORDER_MS;
 
+	python_make_room();
+	python_settle();
+	r = say_ready(template, true);
 	for (; !r && is_spoken_to(template, patience_ms); patience_ms = 0)
 		r = serve_one(template);
 	if (!r)

@@ -367,6 +367,12 @@ class Bench:
                 lambda: [timed(lambda: plain_python(IMPORTS)) for _ in range(3)],
             ),
             Measure(
+                "lair exec -s without a daemon, numpy pandas matplotlib",
+                lambda: first_use(IMPORTS, "-s", "stays"),
+                "python3 -c",
+                lambda: [timed(lambda: plain_python(IMPORTS)) for _ in range(3)],
+            ),
+            Measure(
                 "lair exec without a daemon, 1",
                 lambda: first_use("1"),
                 "python3 -c",
@@ -490,7 +496,7 @@ def after(pause: float, act: Callable[[], object]) -> float:
     return timed(act)
 
 
-def first_use(code: str = IMPORTS) -> list[float]:
+def first_use(code: str = IMPORTS, *flags: str) -> list[float]:
     """With the default settings; each time a daemon of its own is started."""
     taken = []
     for _ in range(3):
@@ -498,7 +504,7 @@ def first_use(code: str = IMPORTS) -> list[float]:
             env = {**os.environ, "LAIR_SOCKET": f"{directory}/socket", "LAIR_CONFIG": f"{directory}/conf"}
             defaults = subprocess.run([BIN / "laird", "-d"], stdout=subprocess.PIPE, check=True).stdout
             Path(directory, "conf").write_bytes(defaults)
-            taken.append(timed(partial(quietly, env, "exec", code)))
+            taken.append(timed(partial(quietly, env, "exec", *flags, code)))
             quietly(env, "stop")
     return taken
 

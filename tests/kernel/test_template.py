@@ -65,7 +65,7 @@ def there(name, size=1 << 22):
 """
 
 
-def test_who_waits_gets_a_warden_before_all_is_laid_out() -> None:
+def test_who_waits_gets_a_warden_before_all_is_warmed_up() -> None:
     watched = "/var/tmp/merger-with-acme"
     with_all = Template(preload=("decimal",), hurry=True, changeable=[watched], memory=1 << 30)
     assert with_all.ready["rough"] is True and with_all.ready["python"].startswith("3.")

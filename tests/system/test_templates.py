@@ -179,7 +179,8 @@ def interpreter(client: Client, session: str) -> int:
 @needs_large_pages
 def test_its_memory_lies_in_large_pages(start_daemon: Callable[..., Daemon]) -> None:
     daemon = start_daemon({"profile default": {"spares": "0", "preload": "numpy"}})
-    daemon.client().exec("1", "s")
+    daemon.client().exec("1", "s")  # which waited, and so came before the rest was warmed up
+    wait_until(lambda: "profile default is ready" in daemon.log(), "the template is ready", 60)
     (template,) = templates(daemon)
     size = rollup(template)
     assert size["AnonHugePages"] > size["Anonymous"] / 2
