@@ -1,6 +1,6 @@
-/* Clients that do not read. Of messages for everybody ZeroMQ keeps some for each client. If it has no room, a
- * message waits here, and with it the output of the cell. Who has not read for PATIENCE misses messages from then
- * on, until it has read what it has; the others need not wait for it again. */
+/* Clients that do not read. ZeroMQ keeps some of the messages for everybody, for each client. If it has no room for
+ * one client, the message waits here, and so does the output of the cell. A client that has not read for PATIENCE
+ * misses messages from then on, until it has read what it has. So the others wait for it only once. */
 #include "bridge.h"
 
 #include "proto/clock.h"

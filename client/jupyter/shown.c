@@ -1,4 +1,4 @@
-/* What cells show, and what is to be said of how they have ended. */
+/* What cells show, and the words for how they have ended. */
 #include "bridge.h"
 
 #include "json.h"

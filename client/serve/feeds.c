@@ -1,10 +1,11 @@
 /* Feeds: laird tells of a cell once, and the streams of many clients follow.
  *
- * laird tells few requests of one cell, and a request that nobody wants any more is answered all the same. So a
- * feed stays as long as its cell, also when nobody follows. Who comes later misses what was told before: then laird
- * is asked to repeat it, from the earliest point that anybody needs, for all who have come by then. It comes behind
- * what is on its way, on the same connection. So what begins before the end of what the feed has had is repeated,
- * and is for those who are behind; the rest is new, and for the others. Each gets only what it has not had. */
+ * laird reports a cell to few requests only, and it also answers a request that nobody wants any more. So a feed
+ * stays as long as its cell, even if nobody follows. A stream that comes later has missed something. Then the feed
+ * asks laird once to repeat it, from the earliest point that any stream needs. The repetition comes on the same
+ * connection, behind what is on its way. Output that begins before the end of what the feed has had is repeated,
+ * and goes to the streams that are behind; all else is new, and goes to the others. No stream gets anything twice.
+ */
 #include "feeds.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Which user the client of a connection is, if it is on this machine. TCP does not tell, but the kernel knows the
- * socket at the other end, and whose it is. Anybody may connect to a port of loopback; a Unix socket has
+/* The user of a connection's client, if it is on this machine. TCP does not say who that is, but the kernel knows
+ * the socket at the other end, and its owner. Anybody may connect to a port of loopback; a Unix socket has
  * permissions. */
 #pragma once
 

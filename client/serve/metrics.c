@@ -1,6 +1,6 @@
-/* What the server counts of itself, and /metrics: that and what laird counts, in the text format of Prometheus.
- * What is a label is never a text of a client or a session, but for the event of a blocked act: these are few, and
- * bounded. */
+/* /metrics: what the server counts itself, and what laird counts, in the text format of Prometheus. No label is a
+ * text of a client or a session, except the event of a blocked act: there are few of these, and they are bounded.
+ */
 #include "metrics.h"
 
 #include "doors.h"

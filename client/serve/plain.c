@@ -1,4 +1,4 @@
-/* What the simplest callers need: is it there, what is there, and run this. */
+/* Requests of the simplest callers: /health, /openapi.json, /metrics and /execute. */
 #include "doors.h"
 
 #include "proto/paths.h"

@@ -1,5 +1,5 @@
-/* Whoever asks, and connections to laird for each. laird takes turns between the connections of a user, so no
- * tenant has to wait for all that another one has asked. */
+/* Tenants, which are the clients of one token, and the connections to laird of each. laird takes turns between the
+ * connections of a user, so no tenant has to wait for all that another one has asked. */
 #include "feeds.h"
 #include "tokens.h"
 

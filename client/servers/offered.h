@@ -1,4 +1,4 @@
-/* Functions of MCP servers, as cells are offered them, and the calls that cells have made of them. */
+/* The functions of MCP servers that cells are offered, and the calls that cells make of them. */
 #pragma once
 
 #include "servers.h"

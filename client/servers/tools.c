@@ -1,4 +1,4 @@
-/* Tools of a server as functions: their names, and what is told of them. */
+/* Tools of a server as functions: their names and descriptions. */
 #include "upstream.h"
 
 #include "json.h"

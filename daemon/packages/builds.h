@@ -1,6 +1,5 @@
-/* Sets of packages that are being made, each once, whoever waits for it. A build is known by its key, the digest of
- * all that its outcome depends on, so those who wait need not be known here: they look for the build of their key.
- */
+/* Sets of packages that are being made, each once, however many wait for it. The key of a build is the digest of
+ * all that its outcome depends on. This room does not know who waits: sessions look for the build of their key. */
 #pragma once
 
 #include "base/event.h"

@@ -1,4 +1,5 @@
-/* A block is lines of comments from `# /// script` to `# ///`; in it, dependencies = [ and strings up to ]. */
+/* What code declares of its needs. A block is lines of comments from `# /// script` to `# ///`; in it, dependencies
+ * = [ and strings up to ]. */
 #include "declared.h"
 
 static const char opening[] = "# /// script", closing[] = "# ///", key[] = "dependencies";

@@ -1,4 +1,4 @@
-/* What code says itself that it needs, in a block as PEP 723 has it. */
+/* The packages that code itself declares, in a block of PEP 723. */
 #pragma once
 
 #include "proto/base.h"

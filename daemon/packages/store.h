@@ -1,5 +1,5 @@
-/* The store of packages: a directory of sets, which sessions see and nobody writes to once they are there. Beside
- * it are the directories of builders, and what was asked for, as names of sets. */
+/* The store of packages: a directory of sets. Sessions see a set, and once it is there nobody writes to it. Beside
+ * the sets are the directories of builders, and for each request the name of its set. */
 #pragma once
 
 #include "proto/base.h"

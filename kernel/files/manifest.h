@@ -1,5 +1,5 @@
-/* What files there are in one state of a workspace: their names, what the kernel tells of them, and where in the
- * store their contents are. States that have files in common share what is known of these. */
+/* The files of one state of a workspace: their names, what the kernel says of them, and the place of their contents
+ * in the store. States that have files in common share their entries. */
 #pragma once
 
 #include "store.h"

@@ -1,6 +1,6 @@
-/* What files have held, so that they can be brought back. The contents lie side by side in files without a name,
- * the packs, on the disk of the workspace. Nothing can open these but who holds their descriptors, nothing can give
- * them a name, and they go with the process that made them. */
+/* The contents of files, kept so that they can be brought back. They lie side by side in files without a name, the
+ * packs, on the disk of the workspace. Only a process that holds a pack's descriptor can open it, nobody can give
+ * it a name, and it goes with the process that made it. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,4 +1,4 @@
-/* What is told of a sandbox. */
+/* The documents by which the control plane describes a sandbox. */
 #include "e2b.h"
 
 #include <math.h>

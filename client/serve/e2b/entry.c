@@ -1,5 +1,5 @@
-/* Whose sandbox a request is about: by its token, by its id, or by the signature of its URL. A session that laird
- * has and that is not known here, as after a restart of the server, is taken on as it is found. */
+/* The sandbox that a request means, and its owner: by the token, the id, or the signature of the URL. If laird has
+ * a session that is not known here, as after a restart of the server, it becomes a sandbox as it is. */
 #include "e2b.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* The list of sandboxes, by what they are asked for, a page at a time. */
+/* The list of sandboxes that fit a query, a page at a time. */
 #include "e2b.h"
 
 #include "text.h"

@@ -1,4 +1,4 @@
-/* What comes as the body of an upload, cut into pieces of files. */
+/* The body of an upload, cut into pieces of files. */
 #include "pieces.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What comes as the body of an upload, cut into pieces of files: a form in parts, or the bytes of one file, which
- * may be packed. */
+/* The body of an upload, cut into pieces of files. The body is a form in parts, or the bytes of one file; it may be
+ * compressed. */
 #pragma once
 
 #include "e2b.h"

@@ -1,4 +1,4 @@
-/* Sandboxes: what E2B has and laird has not, such as metadata and the end of a sandbox, is known here alone. */
+/* Sandboxes: only this file knows what a sandbox of E2B has and a session has not, such as metadata and its end. */
 #include "e2b.h"
 
 #include "tokens.h"
