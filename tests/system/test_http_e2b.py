@@ -172,7 +172,7 @@ def test_a_watcher_tells_what_a_file_is(sandbox: Sandbox) -> None:
     entry = next(each["entry"] for each in events if each["name"] == "new")
     assert (entry["path"], entry["size"], entry["type"]) == ("/home/user/watched/new", "7", "FILE_TYPE_FILE")
     assert not any("entry" in each for each in call(sandbox, "GetWatcherEvents", watcherId=plain)["events"])
-    sandbox.run("import os; os.remove('watched/new')")
+    sandbox.run("__import__('os').remove('watched/new')")
     (gone,) = call(sandbox, "GetWatcherEvents", watcherId=watcher)["events"]
     assert gone == {"name": "new", "type": "EVENT_TYPE_REMOVE"}
 
