@@ -2,6 +2,7 @@
  * the rest is kept. */
 #include "capture.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 #define ENTRIES 2000
@@ -134,6 +135,10 @@ static int file_open(struct capture *capture, struct file *file)
 		fd_close(fd);
 		return r;
 	}
+	/* The next write through a map then sets the file's time, as the first one did: pages that are to be
+	 * written back are protected. */
+	if (capture->others)
+		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	capture->fd = fd;
 	return 0;
 }

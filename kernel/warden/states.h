@@ -26,6 +26,7 @@ struct states {
 	struct job *jobs;   /* the first one is under way */
 	uint64_t lost;	    /* states up to this one may be gone */
 	uint64_t strangers; /* processes that nobody knew have died: so many */
+	bool others;	    /* there are processes besides interpreters, for all that is known */
 	const struct states_listener *listener;
 	void *userdata;
 };

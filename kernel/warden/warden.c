@@ -21,6 +21,7 @@
 #include "states.h"
 #include "survey.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -248,6 +249,24 @@ static void reap(struct warden *warden)
 	}
 }
 
+/* Whether there are processes in the cage besides the interpreters and this one, whoever waits for them. Only the
+ * first process of a pid namespace knows. */
+static bool others_live(const struct warden *warden)
+{
+	DIR *directory = getpid() == 1 ? opendir("/proc") : NULL;
+	const struct dirent *entry;
+	int n = -1;
+
+	if (!directory)
+		return true;
+	while ((entry = readdir(directory)))
+		n += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
+	closedir(directory);
+	for (const struct interpreter *it = warden->interpreters; it; it = it->next)
+		n--;
+	return n != 0;
+}
+
 static int strangers_kill(struct warden *warden)
 {
 	return strangers_signal(warden, SIGKILL);
@@ -390,6 +409,7 @@ static const struct states_listener states_listener = {
 
 static void handle_keep_files(struct warden *warden, const void *decoded)
 {
+	warden->states.others = others_live(warden);
 	states_keep(&warden->states, decoded);
 }
 

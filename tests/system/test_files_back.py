@@ -166,6 +166,26 @@ def test_children_write_in_between(client: Client, opened: str) -> None:
     assert tree(place(client, opened)) == before
 
 
+def test_a_child_writes_through_a_map(client: Client, opened: str) -> None:
+    """What it writes to pages that it has written to before sets no time of the file."""
+    client.exec("import os, mmap\nopen('a', 'wb').write(bytes(100))", opened)
+    client.exec(
+        "ask, answer = os.pipe(), os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    held = open('a', 'r+b'); view = mmap.mmap(held.fileno(), 0)\n"
+        "    while True: view[0] += 1; os.write(answer[1], b'.'); os.read(ask[0], 1)\n"
+        "os.read(answer[0], 1)",
+        opened,
+    )
+    client.exec("1", opened)
+    before = tree(place(client, opened))
+    assert before["a"][2][0] == 1
+    reply = client.exec("os.write(ask[1], b'.'), os.read(answer[0], 1)", opened)
+    assert [it["path"] for it in reply.artifacts or ()] == [b"a"]
+    client.undo(opened)
+    assert tree(place(client, opened)) == before
+
+
 def test_programs_in_the_background_write_in_between(client: Client, opened: str) -> None:
     """Nobody waits for them: the shell that has started them has ended."""
     client.exec("open('log', 'w').write('one'); import subprocess", opened)
