@@ -209,6 +209,24 @@ def test_metadata_that_is_too_much(sandbox: Sandbox) -> None:
         assert answer.status == 507 and "metadata" in answer.json()["message"]
 
 
+def test_metadata_of_very_many_files(server: Server) -> None:
+    """One form may have them all: what is kept of it is bounded, and the rest are files without it."""
+    it = Tenant(server, "any").create()
+    names = [f"many/{n}" for n in range(200)]
+    form = parts(*[f'Content-Disposition: form-data; name="file"; filename="{name}"'.encode() for name in names])
+    marked = {f"X-Metadata-{n}": "x" * 1900 for n in range(4)}
+    answer = it.ask(
+        "POST", "/files", form, **{"Content-Type": f"multipart/form-data; boundary={BOUNDARY.decode()}"}, **marked
+    )
+    assert answer.status == 200, answer.body
+    kept = [each["name"] for each in answer.json() if "metadata" in each]
+    assert 100 < len(kept) < 150
+    assert it.upload("one", b"", **{"X-Metadata-a": "1"}).status == 507
+    assert it.upload("one", b"").status == 200
+    call(it, "Remove", path="many")
+    assert it.upload("one", b"", **{"X-Metadata-a": "1"}).status == 200
+
+
 @pytest.mark.parametrize(
     ("shift", "zone", "found"),
     [

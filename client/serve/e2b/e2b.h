@@ -26,6 +26,7 @@ struct sandbox {
 	char *template, *workspace;
 	json_t *metadata, *envs;
 	json_t *marks; /* the metadata of its files, by path; NULL: there is none */
+	size_t marks_size;
 	uint64_t birth, serial, cells_limit;
 	double started, ends, stays; /* since the epoch; stays: when laird is to be told that it is in use */
 	uint64_t memory, disk;	     /* limits */
@@ -257,8 +258,8 @@ char *path_whole(const struct sandbox *sandbox, const char *path);
 /* The metadata that an upload brings, new and maybe empty; false after it has been answered, since it is too much.
  */
 bool mark_asked(struct exchange *exchange, json_t **markp);
-/* The file has been written, with this metadata. */
-void mark_set(struct sandbox *sandbox, const char *path, const json_t *mark);
+/* The file has been written, with this metadata. Returns what is kept of it, borrowed, or NULL. */
+const json_t *mark_set(struct sandbox *sandbox, const char *path, json_t *mark);
 /* What has one of these paths is there now; @to NULL: it is removed. */
 void marks_move(struct sandbox *sandbox, const char *from, const char *to);
 /* Add to what the session says of a file. */

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 
 #define PREFIX "X-Metadata-"
-#define MARKS_MAX 10000 /* files of a sandbox */
-#define MARK_MAX 8192	/* bytes of one */
+#define MARKS_MAX ((size_t)1 << 20) /* bytes of a sandbox, with what it takes to keep them */
+#define MARK_MAX 8192
+#define KEEPING 64
 
 struct reading {
 	json_t *mark;
@@ -42,26 +43,45 @@ bool mark_asked(struct exchange *exchange, json_t **markp)
 	MHD_get_connection_values(exchange->http, MHD_HEADER_KIND, mark_read, &reading);
 	*markp = reading.mark;
 	if (reading.size <= MARK_MAX &&
-	    (json_object_size(reading.mark) == 0 || json_object_size(sandbox_of(exchange)->marks) < MARKS_MAX))
+	    (json_object_size(reading.mark) == 0 || sandbox_of(exchange)->marks_size < MARKS_MAX))
 		return true;
 	answer_problem(exchange, 507, "too_large",
-		       "a file has at most %d bytes of metadata, and %d files of a sandbox", MARK_MAX, MARKS_MAX);
+		       "a file has at most %d bytes of metadata, and all files of a sandbox %zu", MARK_MAX,
+		       MARKS_MAX);
 	return false;
 }
 
-void mark_set(struct sandbox *sandbox, const char *path, const json_t *mark)
+static size_t mark_size(const char *path, json_t *mark)
+{
+	size_t size = strlen(path) + KEEPING;
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(mark, key, value)
+	{
+		size += strlen(key) + json_string_length(value) + KEEPING;
+	}
+	return size;
+}
+
+const json_t *mark_set(struct sandbox *sandbox, const char *path, json_t *mark)
 {
 	_cleanup_(freep) char *whole = path_whole(sandbox, path);
+	json_t *old = whole ? json_object_get(sandbox->marks, whole) : NULL;
 
-	if (!whole)
-		return;
-	if (json_object_size(mark) == 0) {
+	if (old) {
+		sandbox->marks_size -= mark_size(whole, old);
 		json_object_del(sandbox->marks, whole);
-		return;
 	}
+	/* One form may bring any number of files. */
+	if (!whole || json_object_size(mark) == 0 || sandbox->marks_size >= MARKS_MAX)
+		return NULL;
 	if (!sandbox->marks)
 		sandbox->marks = json_object();
-	json_object_set_new(sandbox->marks, whole, json_deep_copy(mark));
+	if (json_object_set(sandbox->marks, whole, mark))
+		return NULL;
+	sandbox->marks_size += mark_size(whole, mark);
+	return mark;
 }
 
 static bool is_within(const char *path, const char *top)
@@ -92,6 +112,11 @@ void marks_move(struct sandbox *sandbox, const char *from, const char *to)
 	}
 	json_decref(sandbox->marks);
 	sandbox->marks = after;
+	sandbox->marks_size = 0;
+	json_object_foreach(after, path, mark)
+	{
+		sandbox->marks_size += mark_size(path, mark);
+	}
 }
 
 void mark_show(const struct sandbox *sandbox, json_t *entry)

@@ -33,16 +33,16 @@ static void upload_pump(struct exchange *exchange);
 static void entry_done(struct upload *upload)
 {
 	const char *target = upload->target, *slash;
+	const json_t *mark;
 	_cleanup_(freep) char *whole = NULL;
 
 	if (target[0] != '/' &&
 	    asprintf(&whole, HOME "/%s", strncmp(target, "./", 2) == 0 ? target + 2 : target) >= 0)
 		target = whole;
 	slash = strrchr(target, '/');
+	mark = mark_set(upload->work.sandbox, upload->target, upload->mark);
 	json_array_append_new(upload->done, json_pack("{s:s, s:s, s:s, s:O*}", "name", slash ? slash + 1 : target,
-						      "type", "file", "path", target, "metadata",
-						      json_object_size(upload->mark) ? upload->mark : NULL));
-	mark_set(upload->work.sandbox, upload->target, upload->mark);
+						      "type", "file", "path", target, "metadata", mark));
 	freep(&upload->target);
 	freep(&upload->moves_to);
 }
