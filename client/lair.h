@@ -445,6 +445,9 @@ struct lair_answer {
 
 /* The calls of @session that wait; NULL: of all sessions of the user. Root gets those of all users. */
 int lair_calls(struct lair *lair, struct lair_call **callp, const char *session);
+/* Answered when the calls that one may see are not those of the turn @seen any more, or after so many seconds; at
+ * once if @seen is 0. */
+int lair_watch_calls(struct lair *lair, struct lair_call **callp, uint64_t seen, double seconds);
 /* -EINVAL: the value is no JSON. LAIR_E_GONE: no such call waits. LAIR_E_BAD_REQUEST: to approve, but it does not
  * ask. */
 int lair_answer_call(struct lair *lair, struct lair_call **callp, const struct lair_answer *answer);
@@ -901,6 +904,7 @@ const struct lair_checked *lair_checked(const struct lair_call *call);		 /* chec
 const struct lair_completeness *lair_completeness(const struct lair_call *call); /* is_complete */
 const struct lair_stray *lair_stray_output(const struct lair_call *call);	 /* stray */
 struct lair_items lair_past_cells(const struct lair_call *call);		 /* history, oldest first */
+uint64_t lair_calls_turn(const struct lair_call *call); /* watch_calls; 0: it has no answer */
 const struct lair_waiting_list *lair_waiting_list(const struct lair_call *call); /* calls, oldest first */
 
 bool lair_next_text(struct lair_items items, size_t *cursor, struct lair_text *item);

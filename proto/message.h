@@ -63,6 +63,10 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, FLAG, hold, OPTIONAL)
 /* The calls that wait for an answer: of that session, or all. */
 #define CALLS_FIELDS(F, m) F(m, STR, session, OPTIONAL)
+/* Answered when the turn of calls is not seen any more, or after so many seconds; at once without these. */
+#define WATCH_CALLS_FIELDS(F, m)                                                                                   \
+	F(m, UINT, seen, OPTIONAL)                                                                                 \
+	F(m, REAL, wait, OPTIONAL)
 /* The answer to a call by somebody else than its provider; at least one of session and of: the key of the cell's
  * exec. cell: it must be that cell. approve: a call that asks is to be done. */
 #define ANSWER_CALL_FIELDS(F, m)                                                                                   \
@@ -228,6 +232,7 @@ WIRE_MESSAGE(results_request, "results", ID, RESULTS_FIELDS);
 WIRE_MESSAGE(input_request, "input", ID, INPUT_FIELDS);
 WIRE_MESSAGE(return_request, "return", ID, RETURN_FIELDS);
 WIRE_MESSAGE(calls_request, "calls", ID, CALLS_FIELDS);
+WIRE_MESSAGE(watch_calls_request, "watch_calls", ID, WATCH_CALLS_FIELDS);
 WIRE_MESSAGE(answer_call_request, "answer_call", ID, ANSWER_CALL_FIELDS);
 WIRE_MESSAGE(interrupt_request, "interrupt", ID, INTERRUPT_FIELDS);
 WIRE_MESSAGE(reset_request, "reset", ID, RESET_FIELDS);
@@ -398,6 +403,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define CALLS_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, RAW, calls, REQUIRED)                                                                                 \
 	F(m, UINT, more, OPTIONAL)
+/* turn: another number whenever the calls that the client may see are others. */
+#define WATCH_CALLS_REPLY_FIELDS(F, m) F(m, UINT, turn, REQUIRED)
 #define RESET_REPLY_FIELDS(F, m) EFFECTS_FIELDS(F, m)
 #define INTERRUPT_REPLY_FIELDS(F, m) F(m, FLAG, interrupted, REQUIRED)
 #define SESSION_FACT_FIELDS(F, m)                                                                                  \
@@ -710,6 +717,7 @@ WIRE_MESSAGE(result_record, "result", NO_ID, RESULT_RECORD_FIELDS);
 WIRE_MESSAGE(results_reply, "reply", ID, RESULTS_REPLY_FIELDS);
 WIRE_MESSAGE(call_record, "call_record", NO_ID, CALL_RECORD_FIELDS);
 WIRE_MESSAGE(calls_reply, "reply", ID, CALLS_REPLY_FIELDS);
+WIRE_MESSAGE(watch_calls_reply, "reply", ID, WATCH_CALLS_REPLY_FIELDS);
 WIRE_MESSAGE(empty_reply, "reply", ID, WIRE_NOTHING); /* input, return, shutdown */
 WIRE_MESSAGE(reset_reply, "reply", ID, RESET_REPLY_FIELDS);
 WIRE_MESSAGE(interrupt_reply, "reply", ID, INTERRUPT_REPLY_FIELDS);

@@ -173,6 +173,12 @@ TAKER(take_variables, variables, vars_reply, VARS_REPLY_FIELDS)
 TAKER(take_checked, checked, check_reply, CHECK_REPLY_FIELDS)
 TAKER(take_completeness, completeness, is_complete_reply, IS_COMPLETE_REPLY_FIELDS)
 TAKER(take_waiting, waiting, calls_reply, CALLS_REPLY_FIELDS)
+
+static void take_turn(struct lair_call *call, const void *data)
+{
+	call->answer.turn = ((const struct watch_calls_reply *)data)->turn;
+}
+
 LIST_TAKER(take_sessions, list_reply, sessions)
 LIST_TAKER(take_saves, saves_reply, saves)
 LIST_TAKER(take_results, results_reply, results)
@@ -208,7 +214,8 @@ LIST_TAKER(take_history, history_reply, cells)
 	R(stop_reply, take_stopped)                                                                                \
 	R(stray_reply, take_stray)                                                                                 \
 	R(reset_reply, take_reset)                                                                                 \
-	R(calls_reply, take_waiting)
+	R(calls_reply, take_waiting)                                                                               \
+	R(watch_calls_reply, take_turn)
 
 #define REPLY_MEMBER(message, taker) struct message message;
 #define REPLY_ROW(message, taker) {&message##_schema, taker},
@@ -444,6 +451,11 @@ LIST(lair_save_list, saves_reply)
 LIST(lair_result_list, results_reply)
 LIST(lair_checkpoint_list, checkpoints_reply)
 LIST(lair_past_cells, history_reply)
+
+uint64_t lair_calls_turn(const struct lair_call *call)
+{
+	return call_answered(call, &watch_calls_reply_schema) ? call->answer.turn : 0;
+}
 
 const struct lair_stray *lair_stray_output(const struct lair_call *call)
 {

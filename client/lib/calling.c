@@ -334,6 +334,13 @@ int lair_calls(struct lair *lair, struct lair_call **callp, const char *session)
 	return call_start(callp, lair, &calls_request_schema, &request, &calls_reply_schema);
 }
 
+int lair_watch_calls(struct lair *lair, struct lair_call **callp, uint64_t seen, double seconds)
+{
+	struct watch_calls_request request = {.seen = seen, .wait = seconds};
+
+	return call_start(callp, lair, &watch_calls_request_schema, &request, &watch_calls_reply_schema);
+}
+
 int lair_answer_call(struct lair *lair, struct lair_call **callp, const struct lair_answer *answer)
 {
 	struct answer_call_request request = {

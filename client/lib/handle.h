@@ -91,6 +91,7 @@ struct lair_call {
 		struct lair_stopped stopped;
 		struct lair_reloaded reloaded;
 		struct lair_waiting_list waiting;
+		uint64_t turn;
 		bool interrupted;
 	} answer;
 

@@ -4,11 +4,13 @@
 #include "json.h"
 #include "text.h"
 
+#include <math.h>
 #include <sodium.h>
 #include <stdlib.h>
 
-/* Whoever waits for calls looks so often, or less often if the tenant has many who wait. laird tells nobody of
- * calls but those who watch the cell. */
+/* Those who wait for calls look when laird says that these have changed, so many at once; the next ones a little
+ * later. If laird does not say, because it is an older one or is lost, they look as often. */
+#define WATCH_SECONDS 60.0
 #define LOOK_SECONDS 0.05
 #define LOOKERS 10
 #define SEEN_SIZE 17
@@ -66,23 +68,76 @@ static json_t *calls_document(const struct exchange *exchange, char seen[static 
 	return json_pack("{s:o, s:I, s:s}", "calls", array, "more", (json_int_t)list->more, "seen", seen);
 }
 
+/* ---- who waits ---- */
+
 static void look(struct exchange *exchange);
+static void watch(struct tenant *tenant);
+
+static bool is_idle(const struct exchange *exchange, const struct tenant *tenant)
+{
+	return exchange->tenant == tenant && exchange->free_state == looking_free && !exchange->call &&
+	       !exchange->response && !exchange->gone;
+}
+
+/* All who wait look, the first ones after so many seconds. */
+static void lookers_wake(const struct tenant *tenant, double seconds)
+{
+	size_t n = 0;
+
+	for (struct exchange *exchange = tenant->server->exchanges, *next; exchange; exchange = next) {
+		next = exchange->next;
+		if (!is_idle(exchange, tenant))
+			continue;
+		seconds += n > 0 && n % LOOKERS == 0 ? LOOK_SECONDS : 0;
+		n++;
+		if (seconds > 0)
+			exchange_alarm(exchange, seconds, look);
+		else
+			look(exchange);
+	}
+}
+
+static void on_turn(struct lair_call *call, void *userdata)
+{
+	struct tenant *tenant = userdata;
+	uint64_t before = tenant->turn;
+
+	tenant->turn = lair_calls_turn(call);
+	tenant->watch = lair_call_free(call);
+	if (!tenant->turn)
+		lookers_wake(tenant, LOOK_SECONDS);
+	else if (tenant->turn != before)
+		lookers_wake(tenant, 0);
+	if (tenant->turn && tenant->n_lookers > 0)
+		watch(tenant);
+}
+
+/* What is listed after this has begun is no older than its turn. */
+static void watch(struct tenant *tenant)
+{
+	if (!tenant->watch && lair_watch_calls(tenant->lair, &tenant->watch, tenant->turn, WATCH_SECONDS) == 0)
+		lair_on_done(tenant->watch, on_turn, tenant);
+}
 
 static void calls_done(struct exchange *exchange)
 {
 	const struct looking *looking = exchange->state;
+	const struct tenant *tenant = exchange->tenant;
 	const char *given = exchange_query(exchange, "seen");
 	char seen[SEEN_SIZE];
 	json_t *document = calls_document(exchange, seen);
 	bool news = given ? strcmp(given, seen) != 0 : json_array_size(json_object_get(document, "calls")) > 0;
+	double left = looking ? looking->until - server_now() : 0;
 
-	if (news || !looking || server_now() >= looking->until) {
+	if (news || left <= 0) {
 		answer_json(exchange, 200, document);
 		return;
 	}
 	json_decref(document);
 	exchange->call = lair_call_free(exchange->call);
-	exchange_alarm(exchange, LOOK_SECONDS * (1 + (double)exchange->tenant->n_lookers / LOOKERS), look);
+	if (!tenant->watch || !tenant->turn)
+		left = fmin(left, LOOK_SECONDS * (1 + (double)tenant->n_lookers / LOOKERS));
+	exchange_alarm(exchange, left, look);
 }
 
 static void look(struct exchange *exchange)
@@ -90,8 +145,11 @@ static void look(struct exchange *exchange)
 	const struct looking *looking = exchange->state;
 	struct lair *lair = exchange_lair(exchange);
 
-	if (lair)
-		exchange_wait(exchange, lair_calls(lair, &exchange->call, looking->session), calls_done);
+	if (!lair)
+		return;
+	exchange_alarm(exchange, 0, look);
+	watch(exchange->tenant);
+	exchange_wait(exchange, lair_calls(lair, &exchange->call, looking->session), calls_done);
 }
 
 /* Of the session, or of all of them, if the path has none. */

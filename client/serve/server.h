@@ -81,6 +81,8 @@ struct tenant {
 	double tokens, refilled;       /* what is left of its rate, and since when */
 	struct feed *feeds;	       /* of cells that its streams follow: feeds.h */
 	size_t n_exchanges, n_lookers; /* lookers: those who wait for calls of functions */
+	struct lair_call *watch;       /* tells when these have changed; NULL: nothing does */
+	uint64_t turn;		       /* what it has told last; 0: nothing */
 	bool revoked;
 };
 

@@ -94,6 +94,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 {
 	if (!tenant)
 		return NULL;
+	tenant->watch = lair_call_free(tenant->watch);
 	line_free(&tenant->requests);
 	line_free(&tenant->streams);
 	feeds_free(tenant);

@@ -47,10 +47,11 @@ struct user {
 	struct list sessions; /* oldest first */
 	size_t n_sessions;
 
-	struct list answered; /* promises, oldest first */
-	uint64_t kept;	      /* bytes of these */
-	uint64_t made_room;   /* how many of them were forgotten before their time */
-	uint64_t at_work;     /* bytes of cells that wait or run: code, output, what they show */
+	struct list answered;	/* promises, oldest first */
+	uint64_t kept;		/* bytes of these */
+	uint64_t made_room;	/* how many of them were forgotten before their time */
+	uint64_t calls_changed; /* how often calls of its cells have */
+	uint64_t at_work;	/* bytes of cells that wait or run: code, output, what they show */
 };
 
 void users_init(struct users *users);

@@ -131,6 +131,11 @@ void handle_calls(struct sessions *sessions, const struct address *from, const s
 	msgpack_sbuffer_destroy(&buffer);
 }
 
+void handle_watch_calls(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	watches_add(sessions, from, request->watch_calls.seen, request->watch_calls.wait);
+}
+
 /* ---- by somebody else ---- */
 
 /* The session of the call that is meant; NULL if there is none, or more than one has a cell of that key. */

@@ -330,6 +330,7 @@ static const struct {
 	{&input_request_schema, handle_input},
 	{&return_request_schema, handle_return},
 	{&calls_request_schema, handle_calls},
+	{&watch_calls_request_schema, handle_watch_calls},
 	{&answer_call_request_schema, handle_answer_call},
 	{&attach_request_schema, handle_attach},
 	{&results_request_schema, handle_results},

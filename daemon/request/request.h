@@ -18,6 +18,7 @@ struct request {
 		struct input_request input;
 		struct return_request returned;
 		struct calls_request calls;
+		struct watch_calls_request watch_calls;
 		struct answer_call_request answer_call;
 		struct interrupt_request interrupt;
 		struct reset_request reset;
@@ -123,6 +124,7 @@ void handle_load(struct sessions *sessions, const struct address *from, const st
 /* calls.c */
 void handle_return(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_calls(struct sessions *sessions, const struct address *from, const struct request *request);
+void handle_watch_calls(struct sessions *sessions, const struct address *from, const struct request *request);
 void handle_answer_call(struct sessions *sessions, const struct address *from, const struct request *request);
 
 /* results.c */

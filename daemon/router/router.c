@@ -538,6 +538,7 @@ static void router_deinit(struct router *router)
 	audit_log_close(&router->sessions.audit_log);
 	past_deinit(&router->sessions.past);
 	stop_deinit(&router->sessions.stop);
+	watches_deinit(&router->sessions);
 	config_free(router->config);
 	timer_clear(&router->loop, &router->stop_timer);
 	timer_clear(&router->loop, &router->beat);

@@ -128,6 +128,7 @@ void session_arm_calls(struct session *session)
 
 void session_heed_calls(struct session *session)
 {
+	watches_note(session);
 	warden_touch(session->warden);
 	session_arm_calls(session);
 	session_heed_clock(session);
@@ -406,6 +407,8 @@ void session_end_calls(struct session *session)
 	struct call *call;
 
 	timer_clear(session_loop(session), &session->call_due);
+	if (session->cell->calls.n > 0)
+		watches_note(session);
 	list_for_each (call, &session->cell->calls.list, node) {
 		audit_log_call(session, call, "its cell has ended");
 		session_note_call(session, call, CALL_CUT_OFF, (struct bytes){.data = NULL});

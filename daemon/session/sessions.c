@@ -222,6 +222,7 @@ void sessions_init(struct sessions *sessions)
 	sessions->audit_log = AUDIT_LOG_NONE;
 	past_init(&sessions->past);
 	stop_init(&sessions->stop);
+	watches_init(&sessions->watches);
 	list_init(&sessions->all);
 	graveyard_init(&sessions->dead, session_free_dead);
 }

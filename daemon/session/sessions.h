@@ -11,6 +11,7 @@
 #include "session.h"
 #include "stop.h"
 #include "warden/cages.h"
+#include "watches.h"
 
 /* How many took how long. */
 #define TIMES_MAX 18
@@ -45,6 +46,7 @@ struct sessions {
 	struct audit_log audit_log;
 	struct past past;
 	struct stop stop;
+	struct watches watches;
 	struct list all; /* that are not gone; those that close are no longer in the table */
 	size_t n;
 	void *table; /* tsearch(3), by owner and id */

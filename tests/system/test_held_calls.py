@@ -595,6 +595,99 @@ await asyncio.gather(*tasks)"""
     assert "the router was killed by signal 11" not in daemon.log()
 
 
+# ---- to be told ----
+
+
+def turn(client: Client, seen: int = 0, wait: float = 0.0) -> int:
+    return client.call(m.WatchCalls(id=client.new_id(), seen=seen, wait=wait), m.WatchCallsReply).turn
+
+
+class Watch:
+    """It waits from now on, on a connection of its own."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.client = Client(str(daemon.socket))
+        self.seen = turn(self.client)
+        self.id = self.client.send(m.WatchCalls(id=self.client.new_id(), seen=self.seen, wait=60))
+        self.client.list()  # what was asked before has been taken
+
+    def told(self) -> None:
+        assert self.client.finish(self.id, m.WatchCallsReply).turn != self.seen
+        self.client.close()
+
+
+def test_who_waits_for_calls_is_told(daemon: Daemon, begin: Begin, client: Client) -> None:
+    watch = Watch(daemon)
+    provider = begin("tools.pay(amount=1); tools.pay(amount=2); tools.pay(amount=3)", profile="ask")
+    held = provider.held()
+    watch.told()
+    watch = Watch(daemon)
+    answer(client, provider.session, approve=True)
+    watch.told()
+    provider.called()
+    watch = Watch(daemon)
+    provider.give(held, hold=True, text="later")
+    watch.told()
+    watch = Watch(daemon)
+    answer(client, provider.session, value=1)
+    watch.told()
+    wait_until(lambda: [it.number for it in calls(client, provider.session)] == [2], "the next one asks")
+    watch = Watch(daemon)
+    client.shutdown(provider.session)
+    watch.told()
+    now = turn(client)
+    assert turn(client, now) == turn(client, now, 0.2) == turn(client, now + 1, 60) == now
+
+
+def has_room(client: Client, seen: int) -> bool:
+    """For one more who waits."""
+    try:
+        return turn(client, seen, 0.01) == seen
+    except LairError as error:
+        assert error.code == "limit" and "1000 requests wait for calls already" in str(error)
+        return False
+
+
+def test_many_changes_and_who_has_gone(daemon: Daemon, begin: Begin, client: Client) -> None:
+    now = turn(client)
+    gone = Client(str(daemon.socket))
+    for _ in range(1000):
+        gone.send(m.WatchCalls(id=gone.new_id(), seen=now, wait=300))
+    gone.list()
+    assert not has_room(client, now)
+    gone.close()
+    wait_until(lambda: has_room(client, now), "who has gone is forgotten")
+    watches = [client.send(m.WatchCalls(id=client.new_id(), seen=now, wait=60)) for _ in range(900)]
+    provider = begin("[tools.pay(amount=n) for n in range(20)]")
+    for _ in range(20):
+        provider.give(provider.called(), value=1)
+    assert provider.result().returncode == 0
+    told = {client.finish(it, m.WatchCallsReply).turn for it in watches}
+    assert now not in told and len(told) <= 2
+    now = turn(client)
+    assert has_room(client, now)
+
+
+def test_who_waits_is_not_told_twice_by_the_next_router(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    with daemon.client() as client:
+        seen = turn(client)
+    kill_router(daemon)
+    with daemon.client() as client:
+        assert turn(client, seen, 60) != seen
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_nobody_is_told_of_the_calls_of_others(daemon: Daemon, begin: Begin) -> None:
+    daemon.share()
+    ask = "c.call(m.WatchCalls(id=c.new_id()), m.WatchCallsReply).turn"
+    before = daemon.as_user(54321, f"import lair.messages as m\nprint({ask})")
+    provider = begin("tools.pay(amount=5)")
+    provider.give(provider.called(), value=1)
+    assert provider.result().returncode == 0
+    assert daemon.as_user(54321, f"import lair.messages as m\nprint({ask})") == before
+
+
 # ---- who may ----
 
 

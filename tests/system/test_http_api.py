@@ -250,6 +250,15 @@ def test_functions_by_long_poll(server: Server, it: Session) -> None:
     assert told[0]["text"] == "[1, 2, 3, 4, 5]"
 
 
+def test_who_waits_for_calls_asks_nothing(server: Server, it: Session, client: Client) -> None:
+    """laird says when there is something. When the time is over, it is asked once more."""
+    it.exec("1")
+    assert it.get("/calls?wait=0.1")["calls"] == []
+    before = client.stats().requests
+    assert it.get("/calls?wait=2")["calls"] == []
+    assert client.stats().requests - before < 8
+
+
 def test_many_wait_for_calls(server: Server, it: Session) -> None:
     it.exec("1")
     told: list[Any] = []

@@ -290,6 +290,7 @@ WAYS: dict[str, Way] = {
     "request.input": Way(request(m.Input, exec=77, text="1"), of="-"),
     "request.return": Way(request(m.Return, exec=77, number=1), of="-"),
     "request.calls": Way(request(m.Calls, m.CallsReply)),
+    "request.watch_calls": Way(request(m.WatchCalls, m.WatchCallsReply), of="-"),
     "request.answer_call": Way(request(m.AnswerCall, number=1, value=1)),
     "request.attach": Way(request(m.Attach, m.ExecReply, cell=1)),
     "request.results": Way(request(m.Results, m.ResultsReply)),

@@ -137,6 +137,14 @@ class Calls(Request):
     session: Str | None = None
 
 
+class WatchCalls(Request):
+    """Answered when the turn of calls is not seen any more, or after so many seconds; at once without these."""
+
+    TYPE = "watch_calls"
+    seen: Uint = 0
+    wait: Real | None = None
+
+
 class AnswerCall(Request):
     """The answer to a call by somebody else than its provider; at least one of session and of: the key of the
     cell's exec. cell: it must be that cell. approve: a call that asks is to be done."""
@@ -601,6 +609,12 @@ class CallsReply(Reply):
 
     calls: Raw
     more: Uint = 0
+
+
+class WatchCallsReply(Reply):
+    """turn: another number whenever the calls that the client may see are others."""
+
+    turn: Uint
 
 
 class ResetReply(Reply):
