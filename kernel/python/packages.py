@@ -4,6 +4,7 @@ writes to: what the session gets is a longer sys.path, which is gone back like a
 
 import ast
 import fnmatch
+import gc
 import importlib
 import importlib.metadata
 import os
@@ -265,6 +266,8 @@ def prepare(path: str, requirements: List[str]) -> None:
     versions(path)
     _conflict(site, sys.path)  # what will be asked then is in memory
     _ahead.update(path=path, requirements=sorted(set(requirements)))
+    gc.collect()  # or the first cells would look at each of these objects, and copy it
+    gc.freeze()
 
 
 def _take_back(site: str) -> None:
