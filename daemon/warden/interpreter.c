@@ -328,6 +328,8 @@ void interpreter_set(char set[static SHA256_HEX_SIZE], const struct interpreter 
 		return;
 	n = pread(interpreter->buffer, set, SHA256_HEX_SIZE - 1, offsetof(struct outbuffers, set));
 	set[MAX(n, 0)] = '\0';
+	if (strspn(set, "0123456789abcdef") != SHA256_HEX_SIZE - 1)
+		set[0] = '\0'; /* hostile memory: it is written down, and has to be text */
 }
 
 void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell)

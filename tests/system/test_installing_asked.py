@@ -324,6 +324,22 @@ def test_which_sessions_have_it(daemon: Daemon, connection: Connection, index: I
         s.shutdown()
 
 
+def test_a_session_that_says_it_has_another(daemon: Daemon, connection: Connection, index: Index) -> None:
+    """In memory that it may write to, and that a state of it is written down with."""
+    index.add("true", "1.0")
+    with Session("liar", connection=connection) as s:
+        s.install(["true"])
+        (real,) = (it.set for it in lair.packages(connection=connection) if it.projects == ["true==1.0"])
+        for n, name in enumerate(("'../' * 30", "'a' * 64", "'\\u20ac' * 40", "''")):
+            s.run(f"__import__('builtins').__pip__.__globals__['have']({name})")
+            s.checkpoint(f"then-{n}")
+            assert holders(connection, "true") == ["liar"]  # a state has it
+            kill_router(daemon)
+            assert holders(connection, "true") == ["liar"]
+        assert s.run(f"__import__('builtins').__pip__.__globals__['have']({real!r})").ok
+        s.shutdown()
+
+
 def test_what_it_costs(daemon: Daemon, connection: Connection, index: Index) -> None:
     index.add("costly", "1.0", {"costly.py": b"it = bytearray(b'x') * (32 << 20)\n"})
     for _ in range(2):
