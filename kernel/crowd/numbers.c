@@ -125,6 +125,7 @@ int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 
 /* libc asks for the processors of the thread, by the number it remembers: so it is lent the kernel's, one thread at
  * a time. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the builtins write to it */
 static int getattr_lending(pthread_t thread, pthread_attr_t *attributes, int *remembered, pid_t number)
 {
 	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
