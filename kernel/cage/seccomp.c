@@ -116,11 +116,13 @@ static const struct rule allowed_with[] = {
 };
 
 /* Only for the warden: seccomp_enter_interpreter forbids them. With a filter of its own a session could only refuse
- * more calls, but each refusal may be a line in the host's log. inotify would tell it of others. */
+ * more calls, but each refusal may be a line in the host's log. inotify would tell it of others, and it has no use
+ * for sync_file_range. */
 static const struct rule allowed_to_warden[] = {
 	RULE1(prctl, INT(0, PR_SET_SECCOMP)),
 	{SCMP_SYS(inotify_init1), 0, {}},
 	{SCMP_SYS(inotify_add_watch), 0, {}},
+	RULE1(sync_file_range, INT(3, SYNC_FILE_RANGE_WRITE)),
 };
 
 /* It would drop a file from memory that other processes still use. */
@@ -406,7 +408,9 @@ int seccomp_enter(struct cage *cage, struct cage_report *report)
 
 /* Whoever is under it can load no other. */
 #define CLOSING                                                                                                    \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_inotify_init1, 4, 0),                                              \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sync_file_range, 0, 1),                                            \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),                                             \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_inotify_init1, 4, 0),                                      \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_inotify_add_watch, 3, 0),                                  \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),                                              \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOWER(0)),                                                      \
@@ -421,9 +425,9 @@ int seccomp_enter_interpreter(const struct cage *cage, bool signals)
 	};
 	static const struct sock_filter closed_without_signals[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 7, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 6, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 9, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tkill, 8, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 7, 0),
 		CLOSING,
 	};
 	const struct sock_fprog filters[] = {

@@ -10,7 +10,7 @@ static const int calls_allowed[] = {
 	C(close), C(close_range), C(lseek), C(_llseek), C(dup), C(dup2), C(dup3), C(pipe), C(pipe2),
 	C(poll), C(ppoll), C(select), C(pselect6), C(epoll_create), C(epoll_create1), C(epoll_ctl), C(epoll_wait),
 	C(epoll_pwait), C(epoll_pwait2), C(eventfd), C(eventfd2), C(signalfd), C(signalfd4), C(timerfd_create),
-	C(timerfd_settime), C(timerfd_gettime), C(flock), C(fsync), C(fdatasync), C(sync_file_range), C(sendfile), C(copy_file_range),
+	C(timerfd_settime), C(timerfd_gettime), C(flock), C(fsync), C(fdatasync), C(sendfile), C(copy_file_range),
 	C(ftruncate),
 	/* looking at files */
 	C(stat), C(fstat), C(lstat), C(newfstatat), C(statx), C(statfs), C(fstatfs), C(access), C(faccessat),
