@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import subprocess
 import zipfile
@@ -15,9 +16,12 @@ ENVIRONMENTS = Path(__file__).parents[2] / "build"
 
 
 def environment(name: str, *options: str) -> str:
+    """Made by whoever is the first of those that run side by side."""
     path = ENVIRONMENTS / name
-    if not (path / "bin/pip").exists():
-        subprocess.run(["/usr/bin/python3", "-m", "venv", *options, path], check=True)
+    with (ENVIRONMENTS / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (path / "bin/pip").exists():
+            subprocess.run(["/usr/bin/python3", "-m", "venv", *options, path], check=True)
     return str(path)
 
 
