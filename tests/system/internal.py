@@ -74,8 +74,7 @@ class Hurry(Message):
 
 
 class TemplateReady(Message):
-    """rough: it makes wardens, but it has not warmed up and laid out its memory yet; it says ready again when it
-    has."""
+    """rough: it makes wardens for who waits, but has not warmed up yet; it says ready again when it has."""
 
     TYPE = "ready"
     python: Str
