@@ -507,8 +507,8 @@ def test_a_daemon_that_ends_ends_the_prompt(
     assert it.wait() == TROUBLE
 
 
-# One long call into C, which looks at no signal until it returns.
 # One long call into C, which looks at no signal until it returns. It says itself that it has begun.
+IN_C = """
 import collections, functools, itertools
 on = map(functools.partial(print, flush=True), ["on"])
 collections.deque(itertools.chain(on, itertools.repeat(0)), maxlen=0)

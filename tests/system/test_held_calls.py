@@ -663,7 +663,7 @@ def test_many_changes_and_who_has_gone(daemon: Daemon, begin: Begin, client: Cli
         provider.give(provider.called(), value=1)
     assert provider.result().returncode == 0
     told = {client.finish(it, m.WatchCallsReply).turn for it in watches}
-    assert now not in told and len(told) <= 2
+    assert now not in told
     now = turn(client)
     assert has_room(client, now)
 
