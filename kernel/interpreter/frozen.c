@@ -63,9 +63,14 @@ static const char *threads_unseen(void)
 
 static const char *threads_unfaithful(void)
 {
+	const char *why;
+
 	if (crowd_alone())
 		return NULL;
-	return crowd_size() < 0 ? threads_unseen() : crowd_unfaithful();
+	if (crowd_size() < 0)
+		return threads_unseen();
+	why = crowd_unfaithful();
+	return why && threads_of_python() == 1 && !others_remain() ? NULL : why;
 }
 
 /* Where libcuda lies, as of the last time that a library was loaded. */
