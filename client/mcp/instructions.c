@@ -39,7 +39,9 @@ static const char probe[] =
 	"print(f'Python {platform.python_version()} with ' + (there or 'its standard library alone') + '.')\n"
 	"if util.find_spec('IPython'): print('Magics of IPython work, such as %time and %whos.')\n"
 	"if refused(lambda: socket.socket().close()): print('There is no network.')\n"
-	"if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell, no pip.')\n"
+	"if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell.')\n"
+	"way = __pip__.__doc__\n"
+	"print(way[:1].upper() + way[1:] + '.')\n"
 	"if refused(lambda: open('/etc/shadow')): print('Most files outside the working directory are out of "
 	"reach.')\n"
 	"bytearray(1 << 60)\n";

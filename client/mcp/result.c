@@ -110,29 +110,6 @@ static void note_add(json_t *structured, const char *sentence)
 			    json_sprintf("%s%s%s", before ? before : "", before ? " " : "", sentence));
 }
 
-/* What to do about an error whose words do not say it. */
-static void add_advice(json_t *structured, const struct lair_result *cell)
-{
-	static const struct {
-		const char *name, *reason, *sentence;
-	} advices[] = {
-		{"ModuleNotFoundError", "",
-		 "If that is a package, do without it, or tell the user that it is missing."},
-		{"PermissionError", "(network-not-granted)",
-		 "Do without the network, or ask the user for the data."},
-		{"PermissionError", "no programs here (subprocess-not-granted)", "Do it in Python instead."},
-	};
-	struct lair_text value = cell->error_value;
-
-	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
-		size_t size = strlen(advices[i].reason);
-
-		if (text_is(cell->error_name, advices[i].name) && value.size >= size &&
-		    memcmp(value.data + value.size - size, advices[i].reason, size) == 0)
-			note_add(structured, advices[i].sentence);
-	}
-}
-
 /* What a model has to know, if all is not as it would think. */
 static void add_note(json_t *structured, const struct lair_result *cell)
 {
@@ -528,7 +505,6 @@ json_t *result_cell(const struct request *request, const struct lair_result *cel
 	result_add_loaded(structured, &cell->loaded);
 	add_note(structured, cell);
 	add_distance(structured, cell);
-	add_advice(structured, cell);
 	tell_stray(structured, "stdout", cell->out_stray);
 	tell_stray(structured, "stderr", cell->err_stray);
 	add_handle(structured, seen);

@@ -163,13 +163,14 @@ int interpreter_prepare(size_t text_max)
 	static const char *const names[][2] = {{"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
 	PyObject *given = Py_BuildValue("{s:N,s:N,s:N,s:N}", "ask", PyCFunction_New(&ask_method, NULL), "publish",
 					publish_new(), "hold", sets_hold_new(), "have", sets_have_new());
-	PyObject *calls = calls_methods();
+	PyObject *calls = calls_methods(), *refusals = refusals_methods();
 
-	if (!given || !calls || PyDict_Update(given, calls) < 0 || helpers_load(given) < 0 ||
-	    cell_init(text_max) < 0)
+	if (!given || !calls || !refusals || PyDict_Update(given, calls) < 0 ||
+	    PyDict_Update(given, refusals) < 0 || helpers_load(given) < 0 || cell_init(text_max) < 0)
 		return -1;
 	Py_DECREF(given);
 	Py_DECREF(calls);
+	Py_DECREF(refusals);
 	for (size_t i = 0; i < ARRAY_SIZE(self.streams); i++) {
 		self.streams[i] = stream_new((enum output_stream)i);
 		if (!self.streams[i] || PySys_SetObject(names[i][0], self.streams[i]) < 0 ||

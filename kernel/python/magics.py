@@ -21,8 +21,14 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 if TYPE_CHECKING:
     import display
     import errors
-    import packages
     import setup
+
+    def refused(reason: str, command: str) -> str:
+        """The text of a refusal, with what to do instead; in C."""
+
+    def installs(command: str) -> bool:
+        """Likewise: whether a command would install packages."""
+
 
 _cache: Dict[str, Any] = linecache.cache
 _main: Any = sys.modules["__main__"]
@@ -55,7 +61,6 @@ _FOREIGN = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _CELL = re.compile(r"<cell (\d+)>")
-_PIP = re.compile(r"(?:\S*python[\d.]*\s+-m\s+)?(?:pip|pip3|conda|mamba|uv)\b")
 
 
 def _there() -> bool:
@@ -149,27 +154,22 @@ _COMMANDS = {
     "wget": "import urllib.request; urllib.request.urlretrieve(url, name)",
 }
 
-_PACKAGES = {
-    "off": "packages are for the operator of this session to install: tell the user which are missing",
-    "ask": "packages are asked for by %pip install NAME",
-    "on": "packages are installed by %pip install NAME",
-}
-
 
 def _missing_grant() -> Optional[str]:
-    """The sentence about the grant that is missing to install a package; None if none is missing."""
+    """The reason why no package can be installed by a program; None if nothing is missing for that."""
     if not setup.granted["programs"]:
-        return "no programs here (subprocess-not-granted)"
-    return None if setup.granted["network"] else "no network here (network-not-granted)"
+        return "subprocess-not-granted"
+    return None if setup.granted["network"] else "network-not-granted"
 
 
 def _command_instead(command: str) -> str:
-    if _PIP.match(command) and _missing_grant():
-        return f"{_missing_grant()}; {_PACKAGES[packages.policy]}"
+    missing = _missing_grant()
+    if missing and installs(command):
+        return refused(missing, command)
     if setup.granted["programs"]:
         return f"import subprocess; print(subprocess.getoutput({command!r}))"
     plain = _COMMANDS.get(command.split()[0])
-    return f"no programs here (subprocess-not-granted){'; ' + plain if plain else ''}"
+    return refused("subprocess-not-granted", command) + (f"; {plain}" if plain else "")
 
 
 def _magic_instead(kind: str, name: str, rest: str) -> str:
@@ -178,7 +178,7 @@ def _magic_instead(kind: str, name: str, rest: str) -> str:
         missing = _missing_grant()
         words = ", ".join(map(repr, rest.split()))
         return (
-            f"{missing}; {_PACKAGES[packages.policy]}"
+            refused(missing, f"{name} {rest}")
             if missing
             else f"import subprocess, sys; subprocess.run([{program}, {words}])"
         )
@@ -217,23 +217,23 @@ def _run(command: str, **options: Any) -> Any:
     sys.stdout.flush()
     try:
         return subprocess.run(command, shell=True, **options)
-    except _PermissionError as refused:
+    except _PermissionError as error:
         words = command.split()
-        plain = _PACKAGES[packages.policy] if _PIP.match(command) else _COMMANDS.get(words[0]) if words else None
-        if plain and isinstance(refused.strerror, str):
-            refused.strerror += f"; {plain}"
+        plain = _COMMANDS.get(words[0]) if words else None
+        if plain and isinstance(error.strerror, str):
+            error.strerror += f"; {plain}"
         raise
 
 
 def _system(command: str) -> int:
-    if not _PIP.match(command) or not setup.granted["programs"]:
+    if not installs(command) or not setup.granted["programs"]:
         return int(_run(command).returncode)
     offline = {} if setup.granted["network"] else {"PIP_NO_INDEX": "1"}
     status = int(_run(command, env={**os.environ, **offline}).returncode)
     if status == 0:
         importlib.invalidate_caches()
     elif offline:
-        print(f"no network here (network-not-granted); {_PACKAGES[packages.policy]}", file=sys.stderr)
+        print(refused("network-not-granted", command), file=sys.stderr)
     return status
 
 

@@ -92,19 +92,43 @@ PROJECTS = {
 }
 
 
+# Well-known projects that are called like the module in them.
+KNOWN = frozenset(
+    """aiohttp altair anthropic anyio arrow arviz astropy bokeh boto3 catboost cartopy celery chardet click cloudpickle contextily
+    cryptography cvxpy cython dash dask datasets deap diskcache django docutils docx2pdf duckdb emcee fastapi feedparser fiona
+    flask folium fsspec gensim geopandas geopy h5py httpx huggingface_hub humanize imageio ipywidgets isort jax jieba jinja2
+    joblib jsonschema keras kaleido langchain lifelines lightgbm llvmlite lxml mamba markdown matplotlib mesa mlflow modin
+    more_itertools mpmath msgpack mypy netCDF4 networkx nltk numba numpy odfpy openai openpyxl optuna orjson ortools pandas
+    paramiko patsy pdfplumber peewee pendulum pingouin plotly plotnine polars pooch prophet psutil psycopg pulp pyarrow pycountry
+    pydantic pydot pygame pymc pymongo pyparsing pypdf pyproj pytest pytz rasterio rdflib redis regex reportlab requests rich
+    scipy scrapy seaborn selenium sentencepiece shap shapely simpy spacy sqlalchemy sqlmodel statsmodels stumpy svgwrite sympy
+    tabulate tenacity tensorflow textblob threadpoolctl tiktoken tokenizers toml torch torchvision tornado tqdm transformers
+    trimesh typer tzdata ujson vega_datasets vaderSentiment wordcloud xarray xgboost xlrd xlsxwriter xmltodict yfinance
+    zarr""".split()
+)
+
+_WAYS = {
+    "off": "packages are for the operator of this session to install: do without {0}, or tell the user",
+    "ask": "%pip install {0} asks for it, or the user has it installed: lair install SESSION {0}",
+    "on": "%pip install {0} installs it here, and the session keeps its variables",
+}
+
+
 class PackageError(ImportError):
     """A package cannot be installed here."""
 
     __module__ = "tools"
 
 
-def configure(given: Optional[str], requirements: List[str], allow: List[str], deny: List[str]) -> None:
-    """In the template."""
+def configure(given: Optional[str], requirements: List[str], allow: List[str], deny: List[str]) -> str:
+    """In the template. Returns the sentence about packages, for commands that would install some."""
     global policy
     policy = given or "off"
     _allow[:] = allow
     _deny[:] = deny
     due[:] = requirements if policy != "off" else []
+    pip.__doc__ = sentence = _way("them" if policy == "off" else "NAME")
+    return sentence
 
 
 def note(cell: int) -> None:
@@ -425,18 +449,25 @@ def _instead(project: str) -> str:
     return f"{refused}: do it with another project, or without"
 
 
+def _way(project: str) -> str:
+    """How this profile gets a package: the one sentence, wherever somebody asks."""
+    return _WAYS[policy].format(project)
+
+
 def hint(module: str) -> Optional[str]:
     """How to get a module that is not there; nobody is told to ask for what is refused then."""
     name = module.partition(".")[0]
-    if policy == "off" or not name.isidentifier() or name in sys.builtin_module_names or name in _modules:
+    if not name.isidentifier() or name in sys.builtin_module_names or name in _modules:
         return None
     projects = PROJECTS.get(name, name).split()
+    if policy == "off":
+        return _way(projects[0])
     allowed = [it for it in projects if _is_allowed(it)]
     if not allowed:
         return _instead(projects[0])
-    if policy == "on":
-        return f"%pip install {allowed[0]} installs it here, and the session keeps its variables"
-    return f"whoever runs the cell can have it installed here: lair install SESSION {allowed[0]}"
+    if name in PROJECTS or name in KNOWN or _plain(allowed[0]) in map(_plain, _allow):
+        return _way(allowed[0])
+    return f"{name} is not the name of a known package; if it is one, {_way(allowed[0])}"
 
 
 vars(__import__("builtins"))["__pip__"] = pip

@@ -5,9 +5,11 @@
 
 #include "proto/message.h"
 
+#include <regex.h>
 #include <stdio.h>
 
 #define REFUSALS_MAX 64
+#define TEXT_SIZE 320
 
 /* The head of an array has room for the largest number of acts. The number is filled in last, so the end takes no
  * memory. */
@@ -56,29 +58,79 @@ static void note(const struct refusal *refusal)
 		told.n++;
 }
 
-/* What the session can do instead. */
-static const char *sentence_of(const char *reason)
-{
-	static const struct {
-		const char *reason, *sentence;
-	} sentences[] = {
-		{"write-outside-workspace", "write only below the session's directory"},
-		{"read-outside", "read only below the session's directory"},
-		{"hidden", "no files of this directory here"},
-		{"subprocess-not-granted", "no programs here"},
-		{"terminals-not-granted", "no terminals here"},
-		{"terminals-not-possible", "no terminals here: this host gives sessions no file system for them"},
-		{"network-not-granted", "no network here"},
-		{"port-not-granted", "not this port: the network here has only some"},
-		{"names-not-granted", "no names of hosts here: connect to an address"},
-		{"socket-not-granted", "no sockets of this kind here"},
-		{"local-sockets-not-granted", "no sockets of other programs here"},
-	};
+/* ---- the text ---- */
 
-	for (size_t i = 0; i < ARRAY_SIZE(sentences); i++)
-		if (strcmp(reason, sentences[i].reason) == 0)
-			return sentences[i].sentence;
-	return "not possible here";
+/* The one table of what is refused and what to do instead. */
+static const struct refused {
+	const char *reason, *what, *instead;
+} refused[] = {
+	{"write-outside-workspace", "write only below the session's directory", NULL},
+	{"read-outside", "read only below the session's directory", NULL},
+	{"hidden", "no files of this directory here", NULL},
+	{"subprocess-not-granted", "no programs here", "do it in Python"},
+	{"terminals-not-granted", "no terminals here", NULL},
+	{"terminals-not-possible", "no terminals here", "this host gives sessions no file system for them"},
+	{"network-not-granted", "no network here", "do without, or ask the user for the data"},
+	{"port-not-granted", "not this port", "the network here has only some"},
+	{"names-not-granted", "no names of hosts here", "connect to an address"},
+	{"socket-not-granted", "no sockets of this kind here", NULL},
+	{"local-sockets-not-granted", "no sockets of other programs here", NULL},
+	{"", "not possible here", NULL},
+};
+
+static char packages_sentence[192];
+static regex_t installer;
+
+void refusals_set_packages(struct bytes sentence)
+{
+	snprintf(packages_sentence, sizeof(packages_sentence), "%.*s", (int)sentence.size, sentence.data);
+}
+
+static bool installs(const char *command)
+{
+	return regexec(&installer, command, 0, NULL, 0) == 0;
+}
+
+/* What is refused, what to do instead, and the reason in brackets. */
+static void text_put(char *text, size_t size, const char *reason, const char *target)
+{
+	const struct refused *row = refused;
+	const char *instead;
+
+	while (row->reason[0] && strcmp(row->reason, reason) != 0)
+		row++;
+	instead = row->instead && packages_sentence[0] && installs(target) ? packages_sentence : row->instead;
+	snprintf(text, size, "%s%s%s (%s)", row->what, instead ? ": " : "", instead ? instead : "", reason);
+}
+
+static PyObject *method_refused(PyObject *self, PyObject *args)
+{
+	char text[TEXT_SIZE];
+	const char *reason, *command;
+
+	(void)self;
+	if (!PyArg_ParseTuple(args, "ss", &reason, &command))
+		return NULL;
+	text_put(text, sizeof(text), reason, command);
+	return PyUnicode_FromString(text);
+}
+
+static PyObject *method_installs(PyObject *self, PyObject *command)
+{
+	const char *text = PyUnicode_Check(command) ? PyUnicode_AsUTF8(command) : NULL;
+
+	(void)self;
+	PyErr_Clear();
+	return PyBool_FromLong(text && installs(text));
+}
+
+PyObject *refusals_methods(void)
+{
+	static PyMethodDef methods[] = {{"refused", method_refused, METH_VARARGS, NULL},
+					{"installs", method_installs, METH_O, NULL}};
+
+	return Py_BuildValue("{s:N,s:N}", methods[0].ml_name, PyCFunction_New(&methods[0], NULL),
+			     methods[1].ml_name, PyCFunction_New(&methods[1], NULL));
 }
 
 /* ---- the exception ---- */
@@ -120,6 +172,9 @@ int refusals_prepare(void)
 				   .slots = slots};
 	PyObject *bases = PyTuple_Pack(1, PyExc_PermissionError);
 
+	if (regcomp(&installer, "^([^ ]*python[0-9.]* +-m +|[^ ]*/)?(pip3?|conda|mamba|uv)( |$)",
+		    REG_EXTENDED | REG_NOSUB) != 0)
+		return -1;
 #ifdef Py_TPFLAGS_IMMUTABLETYPE
 	spec.flags |= Py_TPFLAGS_IMMUTABLETYPE;
 #endif
@@ -131,15 +186,15 @@ int refusals_prepare(void)
 PyObject *refusal_error(const struct refusal *refusal, int number, PyObject *filename, PyObject *filename2)
 {
 	static const char *const telling[] = {"path", "command", "address"};
-	char line[sizeof(refusal->target) + 192];
+	char text[TEXT_SIZE], line[sizeof(refusal->target) + TEXT_SIZE + 64];
 	const char *event = refusal->event;
 
 	/* These targets speak for themselves. For others the event is told. */
 	for (size_t i = 0; i < ARRAY_SIZE(telling); i++)
 		if (refusal->kind && strcmp(refusal->kind, telling[i]) == 0)
 			event = NULL;
-	snprintf(line, sizeof(line), "%s%s%s: %s (%s)", event ? event : "", event ? " " : "", refusal->target,
-		 sentence_of(refusal->reason), refusal->reason);
+	text_put(text, sizeof(text), refusal->reason, refusal->target);
+	snprintf(line, sizeof(line), "%s%s%s: %s", event ? event : "", event ? " " : "", refusal->target, text);
 	note(refusal);
 	if (!filename)
 		return PyObject_CallFunction(refusal_type, "is", number, line);

@@ -17,6 +17,12 @@ void refusal_target(struct refusal *refusal, struct bytes text);
 
 /* In the template, after Python is up. Returns 0, or -1 with an exception. */
 int refusals_prepare(void);
+/* In the template: @sentence says how this profile gets packages. It is the advice for commands that install some.
+ */
+void refusals_set_packages(struct bytes sentence);
+/* For the part in Python: refused(reason, command) is the text of that refusal, with its advice; installs(command)
+ * tells whether a command would install packages. New reference: a dict, or NULL with an exception. */
+PyObject *refusals_methods(void);
 
 /* Puts the refusal into the cell's list and makes an exception. New reference: an error like the kernel's, with
  * @number as its errno, the line as its strerror, and @filename and @filename2 (borrowed, may be NULL). But its

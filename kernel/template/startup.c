@@ -285,6 +285,7 @@ static int packages_set(const struct configure_message *configure)
 	PyObject *requirements = unpack_strings(configure->requirements);
 	PyObject *allow = unpack_strings(configure->packages_allow);
 	PyObject *deny = unpack_strings(configure->packages_deny), *done = NULL;
+	const char *sentence;
 
 	if (requirements && allow && deny)
 		done = PyObject_CallFunction(helper(HELPER_PACKAGES), "s#OOO", configure->packages.data,
@@ -292,8 +293,11 @@ static int packages_set(const struct configure_message *configure)
 	Py_XDECREF(requirements);
 	Py_XDECREF(allow);
 	Py_XDECREF(deny);
+	sentence = done ? PyUnicode_AsUTF8(done) : NULL;
+	if (sentence)
+		refusals_set_packages(bytes_of(sentence));
 	Py_XDECREF(done);
-	return done ? 0 : -1;
+	return sentence ? 0 : -1;
 }
 
 /* The garbage collector does not look at frozen objects. It runs a few times before the first fork. */

@@ -18,8 +18,8 @@ from drive import Interpreter
 INSTEAD = {
     "write-outside-workspace": "write only below the session's directory",
     "read-outside": "read only below the session's directory",
-    "subprocess-not-granted": "no programs here",
-    "network-not-granted": "no network here",
+    "subprocess-not-granted": "no programs here: do it in Python",
+    "network-not-granted": "no network here: do without, or ask the user for the data",
     "socket-not-granted": "no sockets of this kind here",
     "local-sockets-not-granted": "no sockets of other programs here",
 }

@@ -19,6 +19,8 @@ import pytest
 from daemon import BIN, Daemon, children, command_of, wait_until
 from index import Index, find_uv, source
 from lair import CellFailed, Connection, Result, Session
+from lair.tools import Tools
+from mcp_server import McpServer
 from test_router_death import kill_router
 
 UV = find_uv()
@@ -205,7 +207,52 @@ def test_nobody_is_told_to_ask_for_what_is_denied(connection: Connection) -> Non
     assert "does not allow wicked to be installed here: do it with another project" in hint(s, "wicked")
     assert "does not allow EVIL_thing" in hint(s, "EVIL_thing.part")
     assert "%pip install plain" in hint(s, "plain")
-    assert trouble(session(connection, "none").run("raise ModuleNotFoundError('no', name='sklearn')")) == "no"
+    assert trouble(session(connection, "none").run("raise ModuleNotFoundError('no', name='sklearn')")).endswith(
+        "do without scikit-learn, or tell the user"
+    )
+
+
+WAYS = {
+    "none": "packages are for the operator of this session to install: do without {0}, or tell the user",
+    "ask": "%pip install {0} asks for it, or the user has it installed: lair install SESSION {0}",
+    "default": "%pip install {0} installs it here, and the session keeps its variables",
+}
+
+
+@pytest.mark.parametrize("profile", WAYS)
+def test_one_sentence_says_how_to_get_a_package(daemon: Daemon, connection: Connection, profile: str) -> None:
+    s, way = session(connection, profile), WAYS[profile]
+    general = way.format("them" if profile == "none" else "NAME")
+    assert hint(s, "seaborn").endswith(f"; {way.format('seaborn')}")
+    assert hint(s, "sklearn").endswith(f"; {way.format('scikit-learn')}")
+    for command in (
+        "['pip', 'install', 'x']",
+        "[sys.executable, '-m', 'pip', 'install', 'x']",
+        "'/usr/bin/uv add x'",
+    ):
+        said = trouble(
+            s.run(f"import subprocess, sys; subprocess.run({command}, shell=isinstance({command}, str))")
+        )
+        assert said.endswith(f": no programs here: {general} (subprocess-not-granted)")
+    with (
+        McpServer(daemon, "--profile", profile, "--instructions") as server,
+        Tools(connection=connection, profile=profile) as tools,
+    ):
+        for told in (server.request("server/discover")["instructions"], tools.instructions):
+            assert f"\n{general[0].upper()}{general[1:]}.\n" in told
+            assert "no pip" not in told
+        ours = tools.call("python_session_execute", {"code": "import seaborn", "session_id": s.id})
+        for answer in (server.run("import seaborn", s.id), ours):
+            assert answer["error"]["value"].endswith(way.format("seaborn"))
+            assert answer["note"] == "The session goes on; what the code had done until then stays."
+
+
+def test_an_unknown_name_is_not_said_to_be_a_package(connection: Connection) -> None:
+    s = session(connection)
+    assert "; nonesuch is not the name of a known package; if it is one, %pip install nonesuch" in hint(
+        s, "nonesuch"
+    )
+    assert "; %pip install plain installs it" in hint(session(connection, "some"), "plain")  # the operator named it
 
 
 def test_nothing_is_there_of_what_is_not(connection: Connection, store: Path) -> None:

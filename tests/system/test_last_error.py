@@ -75,16 +75,20 @@ def test_a_lack_of_memory_does_not_last(client: Client, session: str) -> None:
 
 
 REFUSED = {
-    "subprocess": ("import subprocess\nsubprocess.run(['ls'])", 2, "ls: no programs here (subprocess-not-granted)"),
+    "subprocess": (
+        "import subprocess\nsubprocess.run(['ls'])",
+        2,
+        "ls: no programs here: do it in Python (subprocess-not-granted)",
+    ),
     "urllib": (
         "from urllib.request import urlopen\nurlopen('http://a.example/')",
         2,
-        "http://a.example/: no network here (network-not-granted)",
+        "http://a.example/: no network here: do without, or ask the user for the data (network-not-granted)",
     ),
     "function": (
         "import socket\ndef reach():\n    return socket.create_connection(('192.0.2.1', 80))\nreach()",
         3,
-        "192.0.2.1:80: no network here (network-not-granted)",
+        "192.0.2.1:80: no network here: do without, or ask the user for the data (network-not-granted)",
     ),
 }
 
@@ -111,7 +115,9 @@ def test_a_librarys_error_about_a_refusal(client: Client, session: str) -> None:
     assert client.exec(code, session).returncode == 0
     error = client.exec("other.start()", session).error
     assert error and error["traceback"].count("Traceback") == 1
-    assert error["traceback"].endswith("RuntimeError: cannot: ls: no programs here (subprocess-not-granted)\n")
+    assert error["traceback"].endswith(
+        "RuntimeError: cannot: ls: no programs here: do it in Python (subprocess-not-granted)\n"
+    )
     assert "other.py" not in error["traceback"]
 
 

@@ -125,7 +125,7 @@ def test_no_programs(client: Client, session: str) -> None:
     """A sentence, the session's own line, and the refusal among what was blocked."""
     for code in ("!ls", "files = !ls"):
         reply = client.exec(code, session)
-        sentence = "PermissionError: ls: no programs here (subprocess-not-granted); import os; os.listdir()"
+        sentence = "PermissionError: ls: no programs here: do it in Python (subprocess-not-granted); import os; os.listdir()"
         assert last_line(reply) == sentence
         assert reply.error and [frame["source"] for frame in reply.error["frames"]] == [code]
         assert reply.blocked and reply.blocked[0]["reason"] == "subprocess-not-granted"
@@ -138,13 +138,13 @@ def test_no_programs(client: Client, session: str) -> None:
 )
 def test_no_packages(client: Client, session: str, code: str) -> None:
     line = last_line(client.exec(code, session))
-    assert "(subprocess-not-granted); packages are for the operator" in line and "/bin/sh" not in line
+    assert "no programs here: packages are for the operator" in line and "/bin/sh" not in line
 
 
 def test_no_network_for_packages(client: Client, session: str) -> None:
     client.open(session, profile="programs")
     reply = client.exec("%pip install nothing-of-this-name", session, timeout=30)
-    assert b"no network here (network-not-granted); packages are for the operator" in reply.stderr
+    assert b"no network here: packages are for the operator" in reply.stderr
 
 
 def test_autoreload(client: Client, session: str) -> None:
@@ -432,19 +432,19 @@ INSTEAD = {
     "%%html\n<b>": "display({'text/html': text}, raw=True)",
     "%%javascript\nalert(1)": "display({'application/javascript': text}, raw=True)",
     "%%latex\n$x$": "display({'text/latex': text}, raw=True)",
-    "%%script cat\nx": "no programs here (subprocess-not-granted); print(open(name).read())",
-    "%%bash\nls": "no programs here (subprocess-not-granted)",
-    "%%!\nls": "no programs here (subprocess-not-granted)",
-    "%cat a.txt": "no programs here (subprocess-not-granted); print(open(name).read())",
+    "%%script cat\nx": "no programs here: do it in Python (subprocess-not-granted); print(open(name).read())",
+    "%%bash\nls": "no programs here: do it in Python (subprocess-not-granted)",
+    "%%!\nls": "no programs here: do it in Python (subprocess-not-granted)",
+    "%cat a.txt": "no programs here: do it in Python (subprocess-not-granted); print(open(name).read())",
     "%tb": "import sys, traceback; traceback.print_exception(",
     "%load a.py": "exec(open('a.py').read())",
     "%edit a.py": "there is no editor here, open('a.py', 'w').write(text)",
-    "!ls -l": "!ls -l is a command of IPython's, which is not installed here: no programs here (subprocess-not-granted); "
+    "!ls -l": "!ls -l is a command of IPython's, which is not installed here: no programs here: do it in Python (subprocess-not-granted); "
     "import os; os.listdir()",
-    "x = !ls": "no programs here (subprocess-not-granted)",
+    "x = !ls": "no programs here: do it in Python (subprocess-not-granted)",
     "f?": "f? is IPython's, which is not installed here: help(f)",
-    "%pip install x": "no programs here (subprocess-not-granted); packages are for the operator",
-    "!pip install x": "no programs here (subprocess-not-granted); packages are for the operator",
+    "%pip install x": "no programs here: packages are for the operator",
+    "!pip install x": "no programs here: packages are for the operator",
 }
 
 
@@ -475,7 +475,7 @@ def test_commands_instead(client: Client, session: str) -> None:
     error = client.exec("!echo hi", session).error
     assert error and "import subprocess; print(subprocess.getoutput('echo hi'))" in error["value"]
     error = client.exec("%pip install x", session).error
-    assert error and "no network here (network-not-granted); packages are for the operator" in error["value"]
+    assert error and "no network here: packages are for the operator" in error["value"]
 
 
 def test_plain_errors_stay(client: Client, session: str) -> None:

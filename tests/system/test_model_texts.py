@@ -49,21 +49,27 @@ TEXTS: dict[str, tuple[str, float | None, str | None, str | None]] = {
     "network": (
         "import urllib.request; urllib.request.urlopen('http://example.com')",
         None,
-        "http://example.com: no network here (network-not-granted)",
-        f"{GOES_ON} Do without the network, or ask the user for the data.",
+        "http://example.com: no network here: do without, or ask the user for the data (network-not-granted)",
+        GOES_ON,
     ),
     "a program": (
         "import subprocess; subprocess.run(['ls'])",
         None,
-        "ls: no programs here (subprocess-not-granted)",
-        f"{GOES_ON} Do it in Python instead.",
+        "ls: no programs here: do it in Python (subprocess-not-granted)",
+        GOES_ON,
     ),
-    "!ls": ("!ls", None, "ls: no programs here (subprocess-not-granted); import os; os.listdir()", GOES_ON),
+    "!ls": (
+        "!ls",
+        None,
+        "ls: no programs here: do it in Python (subprocess-not-granted); import os; os.listdir()",
+        GOES_ON,
+    ),
     "a missing module": (
         "import nonesuch",
         None,
-        "No module named 'nonesuch'",
-        f"{GOES_ON} If that is a package, do without it, or tell the user that it is missing.",
+        "No module named 'nonesuch'; packages are for the operator of this session to install: "
+        "do without nonesuch, or tell the user",
+        GOES_ON,
     ),
     "much output": (
         "print('x' * 1_000_000)",

@@ -420,7 +420,6 @@ class Tools:
             renewal.get("note"),
             _note(result),
             _distance(result),
-            _advice(result),
             *_strays(result),
             *_pieces(cell),
             brought.get("note"),
@@ -581,7 +580,9 @@ there = ', '.join(filter(None, map(version, names)))
 print(f'Python {platform.python_version()} with ' + (there or 'its standard library alone') + '.')
 if util.find_spec('IPython'): print('Magics of IPython work, such as %time and %whos.')
 if refused(lambda: socket.socket().close()): print('There is no network.')
-if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell, no pip.')
+if refused(lambda: subprocess.run(['true'])): print('No programs can be run: no shell.')
+way = __pip__.__doc__
+print(way[:1].upper() + way[1:] + '.')
 if refused(lambda: open('/etc/shadow')): print('Most files outside the working directory are out of reach.')
 bytearray(1 << 60)
 """
@@ -644,22 +645,6 @@ def _distance(result: Result) -> str:
     if result.session is None or result.unfaithful is None:
         return ""
     return f"The variables as they are now are not kept: {result.unfaithful}."
-
-
-# What to do about an error whose words do not say it: by its name and the end of its text.
-_ADVICE = {
-    ("ModuleNotFoundError", ""): "If that is a package, do without it, or tell the user that it is missing.",
-    ("PermissionError", "(network-not-granted)"): "Do without the network, or ask the user for the data.",
-    ("PermissionError", "no programs here (subprocess-not-granted)"): "Do it in Python instead.",
-}
-
-
-def _advice(result: Result) -> str:
-    error = result.error
-    if error is None:
-        return ""
-    found = (told for (name, end), told in _ADVICE.items() if error.name == name and error.value.endswith(end))
-    return next(found, "")
 
 
 def _filled(answer: Answer) -> Answer:
