@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 if TYPE_CHECKING:
     import display
     import errors
+    import packages
     import setup
 
     def refused(reason: str, command: str) -> str:
