@@ -2,13 +2,16 @@
  * refuses what msgpack or the wire cannot say. */
 #include "pack.h"
 
-#include "interpreter/cell.h"
-
 #define UNPACK_DEPTH_MAX 64
 /* pack_trim frees a buffer that is larger. */
 #define KEPT_MAX (256 << 10)
 
 static int pack(msgpack_packer *packer, PyObject *object, unsigned depth);
+
+PyObject *utf8_of(PyObject *text)
+{
+	return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+}
 
 static int pack_text(msgpack_packer *packer, PyObject *text)
 {

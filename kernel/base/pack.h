@@ -5,6 +5,9 @@
 
 #include "proto/wire.h"
 
+/* New reference to a bytes object: @text, any str, as valid UTF-8. NULL with an exception. */
+PyObject *utf8_of(PyObject *text);
+
 /* How deep a value is nested at most: in most messages, and where it is an argument of a call, in their map. */
 #define PACK_DEPTH 8
 #define PACK_DEPTH_CALL (WIRE_DEPTH_MAX - 2)

@@ -54,11 +54,6 @@ void cell_heed_rules(bool heed)
 	cells.heed_rules = heed;
 }
 
-PyObject *utf8_of(PyObject *text)
-{
-	return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
-}
-
 /* `from __future__ import` in one cell also holds for later ones, as at a prompt. */
 static void future_remember(PyObject *code)
 {

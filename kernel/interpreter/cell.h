@@ -36,6 +36,3 @@ void cell_result_deinit(struct cell_result *result);
 PyObject *cell_answer(const struct question_message *question);
 /* New reference: the variables of the session in short, and how many more there are; NULL with an exception. */
 PyObject *cell_describe(void);
-
-/* New reference to a bytes object: @text, any str, as valid UTF-8. NULL with an exception. */
-PyObject *utf8_of(PyObject *text);

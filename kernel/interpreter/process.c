@@ -17,7 +17,7 @@
 #include "output.h"
 #include "positions.h"
 #include "rewriting.h"
-#include "template/seeds.h"
+#include "seeds.h"
 
 #include "proto/message.h"
 

@@ -9,7 +9,7 @@
 #include "oserror.h"
 #include "policy.h"
 #include "refusal.h"
-#include "template/changeable.h"
+#include "changeable.h"
 
 #include <fcntl.h>
 #include <limits.h>

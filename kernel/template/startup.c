@@ -8,7 +8,7 @@
 
 #include "base/helpers.h"
 #include "base/pack.h"
-#include "changeable.h"
+#include "refusal/changeable.h"
 #include "crowd/crowd.h"
 #include "embedded.h" /* made by CMakeLists.txt */
 #include "gather.h"
@@ -18,7 +18,7 @@
 #include "refusal/audit.h"
 #include "refusal/oserror.h"
 #include "refusal/refusal.h"
-#include "seeds.h"
+#include "interpreter/seeds.h"
 
 #include <fcntl.h>
 #include <locale.h>

@@ -7,7 +7,7 @@
 #include "template.h"
 
 #include "cage/cage.h"
-#include "changeable.h"
+#include "refusal/changeable.h"
 #include "proto/channel.h"
 #include "refusal/policy.h"
 #include "startup.h"
