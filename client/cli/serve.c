@@ -3,10 +3,20 @@
 
 #include "serve.h"
 
+#if LAIR_SERVE
+#include "doors.h"
+
+/* One without claims takes what it has a route for. */
+static const struct door *const doors[] = {&e2b_door, &mcp_door, &plain_door, &native_door, &dashboard_door, NULL};
+#else
+static const struct door *const doors[] = {NULL};
+#endif
+
 int verb_serve(struct cli *cli)
 {
 	const struct serve_options options = {
 		.lair = {.socket = cli->socket, .config = cli->config, .no_start = cli->no_start},
+		.doors = doors,
 		.listen = cli->listen,
 		.tokens = cli->tokens,
 		.certificate = cli->certificate,

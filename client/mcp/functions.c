@@ -3,7 +3,7 @@
  * makes calls: its request stays in the server's list until the cell has ended. */
 #include "functions.h"
 
-#include "calls.h"
+#include "call_text.h"
 #include "json.h"
 #include "offered.h"
 #include "text.h"

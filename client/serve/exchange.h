@@ -191,10 +191,6 @@ struct door {
 	bool any_origin; /* it checks Origin itself */
 };
 
-/* doors.c: the list. */
-extern const struct door *const doors[];
-extern const size_t n_doors;
-
 /* routes.c: find door and route of a request. Returns whether there is one; otherwise it has been answered. */
 bool route_find(struct exchange *exchange);
 

@@ -131,9 +131,9 @@ json_t *openapi_make(const struct server *server)
 	json_t *paths = json_object();
 	json_t *document;
 
-	for (size_t i = 0; i < n_doors; i++)
-		for (size_t j = 0; j < doors[i]->n_routes; j++)
-			route_add(paths, &doors[i]->routes[j]);
+	for (const struct door *const *door = server->options->doors; *door; door++)
+		for (size_t i = 0; i < (*door)->n_routes; i++)
+			route_add(paths, &(*door)->routes[i]);
 	document = json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:O, s:{s:{s:s, s:s}}}}", "openapi", "3.1.0", "info",
 			     "title", "Lair", "version", LAIR_VERSION, "description",
 			     "Live, caged Python sessions over HTTP.", "paths", paths, "components", "schemas",

@@ -160,8 +160,9 @@ bool route_find(struct exchange *exchange)
 			       "the path or the query is not as it should be");
 		return false;
 	}
-	for (size_t i = 0; i < n_doors && !exchange->route; i++) {
-		const struct door *door = doors[i];
+	for (const struct door *const *doors = exchange->server->options->doors; *doors && !exchange->route;
+	     doors++) {
+		const struct door *door = *doors;
 
 		if (door->claims && !door->claims(exchange))
 			continue;

@@ -5,9 +5,12 @@
 
 #include "lair.h"
 
+struct door;
+
 struct serve_options {
 	struct lair_options lair;
-	const char *listen; /* HOST:PORT, [HOST]:PORT or PORT; NULL: 127.0.0.1:8888 */
+	const struct door *const *doors; /* in the order in which they are asked; NULL ends them */
+	const char *listen;		 /* HOST:PORT, [HOST]:PORT or PORT; NULL: 127.0.0.1:8888 */
 	const char *tokens; /* the file of tokens; NULL: none are needed, and only loopback is listened on */
 	const char *certificate, *key; /* PEM files, both or none: TLS */
 };

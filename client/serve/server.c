@@ -434,9 +434,9 @@ static int doors_open(struct server *server)
 {
 	int r = schemas_open();
 
-	for (size_t i = 0; !r && i < n_doors; i++)
-		if (doors[i]->open)
-			r = doors[i]->open(server);
+	for (const struct door *const *door = server->options->doors; !r && *door; door++)
+		if ((*door)->open)
+			r = (*door)->open(server);
 	return r;
 }
 
@@ -485,9 +485,9 @@ static void tick(struct server *server, double now)
 		}
 	(void)tenants_reload(server);
 	/* Before those who were revoked are freed. */
-	for (size_t i = 0; i < n_doors; i++)
-		if (doors[i]->tick)
-			doors[i]->tick(server, now);
+	for (const struct door *const *door = server->options->doors; *door; door++)
+		if ((*door)->tick)
+			(*door)->tick(server, now);
 	tenants_sweep(server);
 	server->next_tick = now + TICK;
 }
@@ -545,9 +545,9 @@ static void server_end(struct server *server)
 
 static void server_close(struct server *server)
 {
-	for (size_t i = n_doors; i-- > 0;)
-		if (doors[i]->close)
-			doors[i]->close(server);
+	for (const struct door *const *door = server->options->doors; *door; door++)
+		if ((*door)->close)
+			(*door)->close(server);
 	tenants_close(server);
 	schemas_close();
 	fd_close(server->listener);
