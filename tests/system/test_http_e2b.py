@@ -131,7 +131,15 @@ def test_packed_files(sandbox: Sandbox, size: int) -> None:
         assert sandbox.read("packed") == content
 
 
-@pytest.mark.parametrize("data", [b"", b"content", gzip.compress(b"content")[:-3], gzip.compress(b"a") + b"b"])
+NOT_PACKED = {
+    "nothing": b"",
+    "plain": b"content",
+    "cut": gzip.compress(b"content")[:-3],
+    "more after it": gzip.compress(b"a") + b"b",
+}
+
+
+@pytest.mark.parametrize("data", NOT_PACKED.values(), ids=NOT_PACKED)
 def test_files_that_are_not_packed(sandbox: Sandbox, data: bytes) -> None:
     answer = sandbox.upload("wrong", data, **{"Content-Encoding": "gzip"})
     assert answer.status == 400
