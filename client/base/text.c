@@ -1,6 +1,8 @@
 /* Text for people, and bytes in and out. */
 #include "text.h"
 
+#include "proto/causes.h"
+
 #include "proto/wire.h"
 
 #include <inttypes.h>
@@ -26,26 +28,29 @@ const char *human_seconds(char out[static HUMAN_SIZE], double seconds)
 	return out;
 }
 
+const char *human_cause(char out[static CAUSE_SIZE], const struct lair_result *result)
+{
+	const struct cause *cause = cause_find(result->cause.data, result->cause.size);
+
+	*out = '\0';
+	if (text_is(result->cause, "exit"))
+		snprintf(out, CAUSE_SIZE, "%s with status %d", cause->cell, result->returncode);
+	else if (text_is(result->cause, "timeout") && result->limit > 0)
+		snprintf(out, CAUSE_SIZE, "the code was stopped after its %g s", result->limit);
+	else if (cause)
+		snprintf(out, CAUSE_SIZE, "%s", cause->cell ? cause->cell : "");
+	else if (result->cause.data)
+		snprintf(out, CAUSE_SIZE, "the interpreter crashed or was killed");
+	return out;
+}
+
 const char *human_ended(char out[static ENDED_SIZE], const struct lair_ended *ended)
 {
-	static const struct {
-		const char *why, *words;
-	} all[] = {
-		{"idle_ttl", "it was idle for too long"},
-		{"hard_ttl", "its time was over"},
-		{"shutdown", "it was shut down"},
-		{"stopped", "laird was stopped"},
-		{"lost", "laird was killed, or the host went down"},
-		{"unknown", "nobody knows why"},
-	};
 	char age[HUMAN_SIZE], other[64];
-	const char *words = NULL;
+	const struct cause *cause = cause_find(ended->why.data, ended->why.size);
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (text_is(ended->why, all[i].why))
-			words = all[i].words;
-	if (words)
-		snprintf(out, ENDED_SIZE, "%s%s", words, ended->by_root ? " by root" : "");
+	if (cause && cause->session)
+		snprintf(out, ENDED_SIZE, "%s%s", cause->session, ended->by_root ? " by root" : "");
 	else
 		snprintf(out, ENDED_SIZE, "it was ended: %s", text_tamed(other, sizeof(other), ended->why));
 	if (ended->when > 0) {

@@ -27,6 +27,10 @@ const char *human_state(char out[static HUMAN_SIZE], uint64_t cell);
 #define EFFECT_SIZE 1280
 const char *human_effect(char out[static EFFECT_SIZE], const struct lair_effect *effect);
 
+/* What a cause did to the code: "the code was stopped after its 0.5 s". "": nothing, or the error says it. */
+#define CAUSE_SIZE 160
+const char *human_cause(char out[static CAUSE_SIZE], const struct lair_result *result);
+
 /* "it was idle for too long, 5m ago". */
 #define ENDED_SIZE 192
 const char *human_ended(char out[static ENDED_SIZE], const struct lair_ended *ended);

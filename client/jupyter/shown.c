@@ -5,6 +5,8 @@
 #include "paint.h"
 #include "text.h"
 
+#include "proto/causes.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #define BLOCKED_SHOWN 5
 #define EFFECTS_SHOWN 8
 #define BUFFERS_MAX 256
+#define WORDS_SIZE (CAUSE_SIZE + 72)
 /* Of what goes into the reply of a cell, which is kept until the cell ends. */
 #define PAYLOAD_MAX 64
 #define PAYLOAD_SIZE_MAX ((size_t)16 << 20)
@@ -290,52 +293,32 @@ static void state_add(json_t *lines, const struct lair_result *result)
 	effects_add(lines, &result->effects);
 }
 
-static const struct {
-	const char *cause, *name, *words;
-} causes[] = {
-	{"exit", "SystemExit", "the code has ended its interpreter"},
-	{"interrupt", "KeyboardInterrupt", "the cell was interrupted"},
-	{"timeout", "TimeoutError", "the cell was stopped, since its time was over"},
-	{"oom", "MemoryError", "the cell was killed, since it took more memory than its session may have"},
-	{"workspace", "OSError", "the cell was killed, since its files outgrew what the session may store"},
-	{"forbidden", "SyntaxError", "the cell was not run, since it breaks a rule of the profile"},
-	{"reset", "SessionReset", "the session was reset"},
-	{"shutdown", "SessionEnded", "the session was ended"},
-	{"idle_ttl", "SessionEnded", "the session was idle for too long"},
-	{"hard_ttl", "SessionEnded", "the session's time was over"},
-};
-
-static const char *words_of(char out[static 160], const struct lair_result *result, const char **namep)
+/* The name of the exception, and what happened. */
+static const char *words_of(char out[static WORDS_SIZE], const struct lair_result *result)
 {
-	*namep = "SessionLost";
-	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
-		if (text_is(result->cause, causes[i].cause)) {
-			*namep = causes[i].name;
-			if (text_is(result->cause, "exit") && result_goes_on(result))
-				snprintf(out, 160, "%d: the session goes on; to end it, shut the kernel down",
-					 result->returncode);
-			else if (text_is(result->cause, "timeout") && result->limit > 0)
-				snprintf(out, 160, "%s: %g s", causes[i].words, result->limit);
-			else
-				snprintf(out, 160, "%s", causes[i].words);
-			return out;
-		}
-	snprintf(out, 160, "the cell's interpreter has died: %.*s", (int)MIN(result->cause.size, (size_t)64),
-		 result->cause.data ? result->cause.data : "");
-	return out;
+	const struct cause *cause = cause_find(result->cause.data, result->cause.size);
+	char words[CAUSE_SIZE];
+
+	if (text_is(result->cause, "exit") && result_goes_on(result))
+		snprintf(out, WORDS_SIZE, "%d: the session goes on; to end it, shut the kernel down",
+			 result->returncode);
+	else
+		snprintf(out, WORDS_SIZE, "%s%s%.*s", human_cause(words, result), cause ? "" : ": ",
+			 cause ? 0 : (int)MIN(result->cause.size, (size_t)64), result->cause.data);
+	return cause && cause->exception ? cause->exception : "SessionLost";
 }
 
 json_t *result_error(const struct bridge *bridge, const struct lair_result *result)
 {
 	json_t *lines;
 	const char *name;
-	char words[160];
+	char words[WORDS_SIZE];
 
 	(void)bridge;
 	if (!result->cause.data)
 		return NULL;
 	lines = json_array();
-	words_of(words, result, &name);
+	name = words_of(words, result);
 	if (result->error_name.data) {
 		trace_add(lines, result->error_traceback);
 		if (!text_is(result->cause, "error") && !text_is(result->cause, "interrupt"))

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #define NOTE_SIZE 512
-#define SENTENCE_SIZE 128
+#define SENTENCE_SIZE (CAUSE_SIZE + 40)
 /* So many effects are told in a sentence. */
 #define EFFECTS_SHOWN 5
 #define LINKS_MAX 32
@@ -53,33 +53,15 @@ json_t *result_failure(const struct request *request, int error, const char *sen
 
 static const char *cause_sentence(char out[static SENTENCE_SIZE], const struct lair_result *cell)
 {
-	static const struct {
-		const char *cause, *sentence;
-	} causes[] = {
-		{"error", ""}, /* is told already */
-		{"forbidden", "The code breaks a rule, which stderr names, and was not run."},
-		{"interrupt", "The code was interrupted."},
-		{"oom", "The code used too much memory and was killed."},
-		{"workspace", "The files of the session grew too large, and the code was killed."},
-		{"reset", "The session was reset while the code ran."},
-		{"shutdown", "The session was ended while the code ran."},
-		{"idle_ttl", "The session has reached the end of its time."},
-		{"hard_ttl", "The session has reached the end of its time."},
-	};
+	char words[CAUSE_SIZE];
 
-	if (text_is(cell->cause, "exit")) {
-		snprintf(out, SENTENCE_SIZE, "The code exited with status %d.", cell->returncode);
-		return out;
-	}
-	if (text_is(cell->cause, "timeout")) {
-		snprintf(out, SENTENCE_SIZE, "The code was stopped after its %g s; timeout_sec gives it more.",
-			 cell->limit);
-		return out;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
-		if (text_is(cell->cause, causes[i].cause))
-			return causes[i].sentence;
-	return cell->cause.data ? "The interpreter crashed or was killed." : "";
+	human_cause(words, cell);
+	if (!words[0])
+		return "";
+	words[0] = (char)(words[0] - 'a' + 'A');
+	snprintf(out, SENTENCE_SIZE, "%s%s.", words,
+		 text_is(cell->cause, "timeout") ? "; timeout_sec gives it more" : "");
+	return out;
 }
 
 static void state_sentence(char out[static NOTE_SIZE], const struct lair_result *cell)

@@ -1,4 +1,4 @@
-"""Writes lair/messages.py, and tests/system/internal.py, from the tables of proto/message.h.
+"""Writes lair/messages.py, and tests/system/internal.py, from the tables of proto/message.h, and lair/causes.py from proto/causes.h.
 
 Run it when those have changed. tests/system/test_codec.py finds what has not been written anew.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "client/python/lair/messages.py"
 INTERNAL = ROOT / "tests/system/internal.py"
+CAUSES = ROOT / "client/python/lair/causes.py"
 # Where the messages of clients end in the header.
 BORDER = "/* ---- router to template"
 
@@ -99,8 +100,24 @@ from __future__ import annotations
 {tail}'''
 
 
+_CAUSE = re.compile(r'\bX\("(\w+)", (NULL|"[^"]*"), (NULL|"[^"]*"), (NULL|"[^"]*")\)')
+
+
+def causes() -> str:
+    rows = _CAUSE.findall((ROOT / "proto/causes.h").read_text())
+    tables = [
+        f"{name} = {{\n"
+        + "".join(f'    "{row[0]}": {row[column]},\n' for row in rows if row[column] != "NULL")
+        + "}\n"
+        for name, column in (("CELL", 2), ("SESSION", 3))
+    ]
+    return '"""What a cause did to the code, and why a session is no more.\n\n' + (
+        'Made by client/python/generate.py from proto/causes.h.\n"""\n\n' + "\n".join(tables)
+    )
+
+
 def modules() -> dict[Path, str]:
-    """Both files, and what belongs in them."""
+    """The files, and what belongs in them."""
     text = (ROOT / "proto/message.h").read_text()
     header = Header(text)
     of_clients, internal = (_MESSAGE.findall(part) for part in text.split(BORDER))
@@ -108,6 +125,7 @@ def modules() -> dict[Path, str]:
     events = " | ".join(class_name(name) for name, *_ in of_clients if name.endswith("_event"))
     return {
         CLIENTS: module("What clients and laird say to each other.", ".codec", parts, EVENTS.format(events)),
+        CAUSES: causes(),
         INTERNAL: module("The messages behind the router.", "lair.codec", [header.message(*it) for it in internal]),
     }
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 
+#include "proto/causes.h"
 #include "proto/clock.h"
 
 #include <fcntl.h>
@@ -401,21 +402,12 @@ int past_put(msgpack_sbuffer *buffer, const struct ending *ending)
 
 const char *past_words(char out[static PAST_SENTENCE_SIZE], const struct ending *ending)
 {
-	static const struct {
-		const char *why, *words;
-	} all[] = {
-		{"idle_ttl", "it was idle for too long"},
-		{"hard_ttl", "its time was over"},
-		{"shutdown", "it was shut down"},
-		{"stopped", "laird was stopped"},
-		{"lost", "laird was killed, or the host went down"},
-	};
+	const struct cause *cause = ending ? cause_find(ending->why, strlen(ending->why)) : NULL;
 
 	if (!ending)
 		return "nobody knows why";
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (!strcmp(ending->why, all[i].why))
-			return all[i].words;
+	if (cause && cause->session)
+		return cause->session;
 	snprintf(out, PAST_SENTENCE_SIZE, "it was ended: %s", ending->why);
 	return out;
 }

@@ -211,7 +211,7 @@ def test_time_is_over(daemon: Daemon) -> None:
         error = client.error("while True: pass")
         assert (error["ename"], error["traceback"][-1]) == (
             "KeyboardInterrupt",
-            "the cell was stopped, since its time was over: 0.5 s",
+            "the code was stopped after its 0.5 s",
         )
 
 

@@ -74,7 +74,7 @@ def test_what_became_of_the_session_is_in_the_summary(s: Session) -> None:
     assert (result.returncode, result.state, result.restored, result.cause) == (7, "rolled_back", 1, "exit")
     assert "after cell 1" in result.summary()
     result = s.run("while True: pass", timeout=0.3)
-    assert (result.limit, result.summary()) == (0.3, "the cell was stopped after its 0.3 s; timeout= gives it more")
+    assert (result.limit, result.summary()) == (0.3, "the code was stopped after its 0.3 s; timeout= gives it more")
 
 
 def test_what_was_blocked_is_told_once(s: Session) -> None:
@@ -86,7 +86,7 @@ def test_what_was_blocked_is_told_once(s: Session) -> None:
     while not s.interrupt():
         next(interrupted, None)
     result = list(interrupted)[-1]
-    assert isinstance(result, Result) and result.summary() == "the cell was interrupted"
+    assert isinstance(result, Result) and result.summary() == "the code was interrupted"
 
 
 def test_why_a_state_could_not_be_kept(s: Session) -> None:

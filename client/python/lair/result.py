@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, overload
 
-from . import codec
+from . import causes, codec
 from . import messages as m
 from .errors import CellFailed, LairError, SessionLost
 from .late import frozen
@@ -318,16 +318,6 @@ class Saved:
     ended: Ended | None = None
 
 
-_WHY = {
-    "idle_ttl": "it was idle for too long",
-    "hard_ttl": "its time was over",
-    "shutdown": "it was shut down",
-    "stopped": "laird was stopped",
-    "lost": "laird was killed, or the host went down",
-    "unknown": "nobody knows why",
-}
-
-
 @frozen
 class Ended:
     """How a session has ended. `why` is a cause; or stopped or lost, if laird was; or unknown. `when` is in seconds
@@ -342,7 +332,7 @@ class Ended:
     by_root: bool = False
 
     def __str__(self) -> str:
-        words = _WHY.get(self.why, f"it was ended: {self.why}") + (" by root" if self.by_root else "")
+        words = causes.SESSION.get(self.why, f"it was ended: {self.why}") + (" by root" if self.by_root else "")
         return words if self.when is None else f"{words}, {_age(time.time() - self.when)} ago"
 
 
@@ -491,18 +481,24 @@ class Result:
             raise CellFailed(self)
         return self
 
+    @property
+    def happened(self) -> str:
+        """What the cause did to the code, without the fate of the session."""
+        if self.cause == "exit" or self.cause is None:
+            return f"the code exited with status {self.returncode}"
+        if self.cause == "timeout" and self.limit is not None:
+            return f"the code was stopped after its {self.limit:g} s"
+        return causes.CELL.get(self.cause, "the interpreter crashed or was killed")
+
     def summary(self) -> str:
         """How the cell ended, in one sentence or two."""
-        if self.cause == "timeout" and self.limit is not None:
-            how = f"the cell was stopped after its {self.limit:g} s; timeout= gives it more"
-        elif self.cause == "interrupt":
-            how = "the cell was interrupted"
-        elif self.error is not None:
+        if self.error is not None and self.cause not in ("timeout", "interrupt"):
             how = f"{self.error.name}: {self.error.value}" if self.error.value else self.error.name
-        elif self.cause is not None:
-            how = f"the cell was ended: {self.cause}"
         else:
-            how = f"the cell ended with status {self.returncode}"
+            how = self.happened
+            if self.cause is not None and self.cause not in causes.CELL:
+                how += f": {self.cause}"
+            how += "; timeout= gives it more" if self.cause == "timeout" else ""
         fate = _FATE.get(self.state, "").format(restored=self.restored)
         fate += f" ({self.back})" if self.back else ""
         return how + fate + (f" (not undone: {self.effects})" if self.effects else "")

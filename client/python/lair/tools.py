@@ -593,20 +593,6 @@ def _instructions(found: Result) -> str:
     return _GENERAL + found.stdout + memory
 
 
-# Why a cell did not simply end, in the words of `lair mcp`.
-_CAUSES = {
-    "error": "",  # is told already
-    "forbidden": "The code breaks a rule, which stderr names, and was not run.",
-    "exit": "The code exited with status {status}.",
-    "interrupt": "The code was interrupted.",
-    "timeout": "The code was stopped after its {limit:g} s; timeout_sec gives it more.",
-    "oom": "The code used too much memory and was killed.",
-    "workspace": "The files of the session grew too large, and the code was killed.",
-    "reset": "The session was reset while the code ran.",
-    "shutdown": "The session was ended while the code ran.",
-    "idle_ttl": "The session has reached the end of its time.",
-    "hard_ttl": "The session has reached the end of its time.",
-}
 _FATES = {
     "kept": "The session goes on; what the code had done until then stays.",
     "new": "The session goes on; what the code had done until then stays.",
@@ -636,8 +622,10 @@ def _note(result: Result) -> str:
         return fate + ("" if result.state == "ended" or result.cause == "exit" else before)
     if alone and result.cause == "error":
         return ""
-    cause = _CAUSES.get(result.cause, "The interpreter crashed or was killed.") if result.cause else ""
-    return f"{cause.format(limit=result.limit or 0, status=result.returncode)} {fate}".strip()
+    if result.cause in (None, "error"):
+        return fate
+    more = "; timeout_sec gives it more" if result.cause == "timeout" else ""
+    return f"{result.happened[0].upper()}{result.happened[1:]}{more}. {fate}".strip()
 
 
 def _distance(result: Result) -> str:
