@@ -460,12 +460,13 @@ def hint(module: str) -> Optional[str]:
     if not name.isidentifier() or name in sys.builtin_module_names or name in _modules:
         return None
     projects = PROJECTS.get(name, name).split()
+    known = name in PROJECTS or name in KNOWN
     if policy == "off":
-        return _way(projects[0])
+        return _way(projects[0]) if known else None
     allowed = [it for it in projects if _is_allowed(it)]
     if not allowed:
         return _instead(projects[0])
-    if name in PROJECTS or name in KNOWN or _plain(allowed[0]) in map(_plain, _allow):
+    if known or _plain(allowed[0]) in map(_plain, _allow):
         return _way(allowed[0])
     return f"{name} is not the name of a known package; if it is one, {_way(allowed[0])}"
 

@@ -207,7 +207,7 @@ told = [(x.errno, x.filename, x.strerror, x.args) for x in (e, copy.copy(e), pic
     assert reply.text is not None, reply.error
     name, module, is_one, text, shown, told, again = ast.literal_eval(reply.text)
     assert (name, module, is_one) == ("PermissionError", "builtins", True)
-    assert " here (" in text or "below the session's directory (" in text
+    assert " here" in text or "below the session's directory (" in text
     assert text in shown.replace("\\'", "'") and text in again
     assert told == [(number, filename, text, (number, text))] * 3
     assert reply.stderr == b""

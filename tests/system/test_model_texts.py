@@ -64,13 +64,14 @@ TEXTS: dict[str, tuple[str, float | None, str | None, str | None]] = {
         "ls: no programs here: do it in Python (subprocess-not-granted); import os; os.listdir()",
         GOES_ON,
     ),
-    "a missing module": (
-        "import nonesuch",
+    "a missing package": (
+        "import cartopy",
         None,
-        "No module named 'nonesuch'; packages are for the operator of this session to install: "
-        "do without nonesuch, or tell the user",
+        "No module named 'cartopy'; packages are for the operator of this session to install: "
+        "do without cartopy, or tell the user",
         GOES_ON,
     ),
+    "a missing module": ("import nonesuch", None, "No module named 'nonesuch'", GOES_ON),
     "much output": (
         "print('x' * 1_000_000)",
         None,
