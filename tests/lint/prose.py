@@ -15,12 +15,18 @@ WORDS = 25_000
 # habit | what to write instead
 HABITS = [
     (r"(?:^|[.:] )(?:What|Who|Whoever|Whatever) (?!is\b[^.]*\?)", "a noun, not a clause, as the subject"),
-    (r"\b(?:it|he|she|who|which|that|they|one) (?:is|are) told\b|\bis told (?:of|that|what|in)\b", "notify, report, get"),
+    (
+        r"\b(?:it|he|she|who|which|that|they|one) (?:is|are) told\b|\bis told (?:of|that|what|in)\b",
+        "notify, report, get",
+    ),
     (r"\bgo(?:es|ing)? on\b", "continue, resume, stay valid"),
     (r"\b(?:is|are) no more\b", "has ended, does not exist"),
     (r"\bbr(?:ings?|ought) (?:it |them |files )?back\b|\bc[ao]mes? back\b", "restore"),
     (r"\bsomebody\b|\banybody\b", "name the client, user, person or program"),
-    (r"\b(?:one|those|he|everyone|everybody|somebody|nobody) who (?:has|have|is|are)\b", "a noun: owner, holder, reader"),
+    (
+        r"\b(?:one|those|he|everyone|everybody|somebody|nobody) who (?:has|have|is|are)\b",
+        "a noun: owner, holder, reader",
+    ),
     (r"(?:^|[,.;] )[Ww]ho (?:has|is|wants|may|offers)\b", "a noun: owner, provider, reader"),
     (r"\bwhat (?:is|was|it|they|a \w+) (?:\w+ )?(?:told|has|have|gets?|wants?)\b", "name the thing"),
     (r"\bthe one (?:that|which|who)\b", "name the thing"),

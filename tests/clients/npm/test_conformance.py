@@ -1,5 +1,5 @@
 """`/mcp` of `lair serve` with the conformance suite of the Model Context Protocol, as it is and with the suite's fixtures. What
-is to come of each scenario is said in the table of docs/MCP.md."""
+is to come of each scenario is said in the table of CONFORMANCE.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lair import Client
 from mcp_fixtures import fixtures_of
 
 HERE = Path(__file__).parent
-DOCUMENT = HERE.parents[2] / "docs" / "MCP.md"
+DOCUMENT = HERE / "CONFORMANCE.md"
 ERAS = ["2025-11-25", "2026-07-28"]
 # In scenarios of which only a part is passed: what of them fails all the same.
 FAILS_OF = {
@@ -39,7 +39,7 @@ FAILS_WITHOUT_FIXTURES = {
 
 
 def table(era: str) -> dict[str, str]:
-    """What docs/MCP.md says: passes, with fixtures, in part or no, by scenario."""
+    """What CONFORMANCE.md says: passes, with fixtures, in part or no, by scenario."""
     said: dict[str, str] = {}
     for line in DOCUMENT.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
