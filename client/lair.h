@@ -93,6 +93,7 @@ struct lair_options {
 	const char *config; /* sessions.conf for a daemon that has to be started; NULL: the daemon's choice */
 	bool no_start;	    /* do not start a daemon: it is an error if none answers */
 	double timeout;	    /* for connecting, starting included; 0: 30 seconds */
+	size_t batch;	    /* lair_process reads no more once it has read so many bytes; 0: 1 MiB */
 };
 
 /* A handle that is not connected yet. The strings of @options are copied; NULL stands for all defaults.
@@ -121,7 +122,7 @@ bool lair_started(const struct lair *lair);
  * handle closes it. It is a new one after every lair_connect. */
 int lair_fd(const struct lair *lair);
 
-/* Process everything that has arrived, without blocking, and run the callbacks of its calls. Returns 0,
+/* Process what has arrived, up to a batch, without blocking, and run the callbacks of its calls. Returns 0,
  * LAIR_E_LOST (every call has ended) or -errno. */
 int lair_process(struct lair *lair);
 

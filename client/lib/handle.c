@@ -60,6 +60,7 @@ static int options_take(struct lair *lair, const struct lair_options *options)
 
 	lair->no_start = options->no_start;
 	lair->timeout = options->timeout > 0 ? options->timeout : TIMEOUT_DEFAULT;
+	lair->batch = options->batch ? options->batch : BATCH_BYTES;
 	r = socket_path(lair->socket, options->socket);
 	if (!r && options->config) {
 		lair->config = strdup(options->config);
@@ -255,7 +256,7 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 	/* Messages that came before the end still count. */
 	if (lair->dealer && ended)
 		(void)dealer_drain(lair, UINT32_MAX, SIZE_MAX);
-	else if (lair->dealer && (sources & readable) && !dealer_drain(lair, BATCH, BATCH_BYTES))
+	else if (lair->dealer && (sources & readable) && !dealer_drain(lair, BATCH, lair->batch))
 		transport_wake(lair);
 	if (ended)
 		resume_begin(lair);

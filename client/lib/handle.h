@@ -16,6 +16,7 @@ struct lair {
 	char *config; /* NULL: the daemon's choice */
 	bool no_start;
 	double timeout;
+	size_t batch;
 	bool started;
 	char error[1024];
 

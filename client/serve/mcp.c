@@ -15,7 +15,8 @@
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define SESSION_HEADER "Mcp-Session-Id"
 #define VERSION_HEADER "MCP-Protocol-Version"
-#define TALKS_MAX 1024
+/* Conversations with a name, of one tenant. */
+#define TALKS_MAX 256
 #define TALK_SECONDS 3600.0
 #define ALIVE_SECONDS 15.0
 #define NAME_SIZE 33
@@ -224,18 +225,35 @@ static void fail(struct exchange *exchange, unsigned status, const char *code, c
 
 /* ---- a conversation begins ---- */
 
+/* For one conversation more than a tenant may have, its own idle one goes that has not been used for the longest
+ * time. Returns false if none is idle. */
+static bool talk_make_room(struct server *server, const struct tenant *tenant)
+{
+	struct talk *oldest = NULL;
+	size_t n = 0;
+
+	for (struct talk *talk = state_of(server)->talks; talk; talk = talk->next) {
+		if (talk->tenant != tenant || !*talk->name)
+			continue;
+		n++;
+		if (!talk->asks && (!oldest || talk->used < oldest->used))
+			oldest = talk;
+	}
+	if (n >= TALKS_MAX && oldest)
+		talk_drop(server, oldest);
+	return n < TALKS_MAX || oldest;
+}
+
 static struct talk *talk_new(struct exchange *exchange, bool named)
 {
 	struct mcp_state *state = state_of(exchange->server);
 	struct lair *lair = exchange_lair(exchange);
 	struct mcp_options options = state->options;
 	struct talk *talk;
-	size_t n = 0;
 
-	for (const struct talk *at = state->talks; at; at = at->next)
-		n++;
-	if (lair && n >= TALKS_MAX) {
-		refuse(exchange, 429, -32603, "there are too many conversations");
+	if (lair && named && !talk_make_room(exchange->server, exchange->tenant)) {
+		refuse(exchange, 429, -32603,
+		       "this token has too many conversations, and all of them wait for answers");
 		return NULL;
 	}
 	talk = lair ? calloc(1, sizeof(*talk)) : NULL;

@@ -7,17 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- users and browsers ---- */
-
-static bool user_may(struct exchange *exchange)
-{
-	if (!exchange->connection->foreign)
-		return true;
-	answer_problem(
-		exchange, 403, "denied",
-		"without tokens this is for programs of the user who has started it: lair serve --tokens FILE");
-	return false;
-}
+/* ---- browsers ---- */
 
 static size_t origin_host(const char *origin, const char **host)
 {
@@ -82,7 +72,13 @@ static bool asker_find(struct exchange *exchange)
 	}
 	exchange->tenant = tenant;
 	tenant->n_exchanges++;
-	return true;
+	tenant->asked = server_now();
+	if (connection_shown(exchange->connection, tenant))
+		return true;
+	exchange->close = true;
+	answer_header(exchange, "Retry-After", "1");
+	answer_problem(exchange, 429, "limit", "this token has %zu connections at once", tenant->n_connections);
+	return false;
 }
 
 static bool rate_allows(struct exchange *exchange)
@@ -171,7 +167,7 @@ bool route_find(struct exchange *exchange)
 		if (door->claims || *methods || exchange->route)
 			break;
 	}
-	if (!user_may(exchange) || !browser_may(exchange))
+	if (!browser_may(exchange))
 		return false;
 	if (!exchange->route)
 		return no_route(exchange, methods);

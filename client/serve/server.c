@@ -13,6 +13,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -23,25 +24,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #define LISTEN_DEFAULT "127.0.0.1:8888"
-#define CONNECTIONS_MAX 8192
 #define CONNECTION_MEMORY ((size_t)32 << 10)
 /* A client that takes or sends nothing at all for so long is gone. */
 #define IDLE_SECONDS 60u
-/* The headers of the first request, and of each later one, must have come within so many seconds. */
-#define FIRST_SECONDS 20.0
-#define NEXT_SECONDS 75.0
 #define TICK 0.25
+/* What cells write is read after requests, and for so long in a round. */
+#define STREAMS_SECONDS 0.0005
+/* A tenant whose last request came within so many seconds is not to wait for the streams of another. */
+#define ASKED_SECONDS 1.0
 #define EVENTS 64
+#define TRIM (8 << 20)
 #define ENDING_SECONDS 2.0
-/* Descriptors that connections do not take. */
-#define OTHERS 256
-
-#define MEMBER_OF(type, member, pointer) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 double server_now(void)
 {
@@ -74,80 +71,6 @@ void server_unwatch(struct server *server, int fd)
 	(void)epoll_ctl(server->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* ---- connections ---- */
-
-static void on_hang_up(struct watched *watched)
-{
-	struct connection *connection = MEMBER_OF(struct connection, watched, watched);
-
-	if (connection->exchange)
-		exchange_drop(connection->exchange);
-	else
-		connection_unwatch(connection);
-}
-
-void connection_watch(struct connection *connection)
-{
-	if (!connection->watches)
-		connection->watches = server_watch(connection->server, connection->fd, EPOLLRDHUP | EPOLLET,
-						   &connection->watched) == 0;
-}
-
-void connection_unwatch(struct connection *connection)
-{
-	if (connection->watches)
-		server_unwatch(connection->server, connection->fd);
-	connection->watches = false;
-}
-
-void connection_works(struct connection *connection, struct exchange *exchange)
-{
-	connection->exchange = exchange;
-	connection->due = 0;
-	connection->n++;
-}
-
-void connection_rests(struct connection *connection)
-{
-	connection->exchange = NULL;
-	connection->due = server_now() + NEXT_SECONDS;
-}
-
-static void connection_begin(struct server *server, struct MHD_Connection *http, void **contextp)
-{
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct connection *connection = calloc(1, sizeof(*connection));
-
-	*contextp = connection;
-	if (!connection)
-		return;
-	connection->server = server;
-	connection->fd = info->connect_fd;
-	connection->foreign = server->open && !local_is_ours(server->local, connection->fd);
-	connection->watched.on_ready = on_hang_up;
-	connection->due = server_now() + FIRST_SECONDS;
-	connection->next = server->connections;
-	if (connection->next)
-		connection->next->previous = connection;
-	server->connections = connection;
-	server->n_connections++;
-}
-
-static void connection_end(struct server *server, struct connection *connection)
-{
-	if (!connection)
-		return;
-	connection_unwatch(connection);
-	if (connection->previous)
-		connection->previous->next = connection->next;
-	else
-		server->connections = connection->next;
-	if (connection->next)
-		connection->next->previous = connection->previous;
-	server->n_connections--;
-	free(connection);
-}
-
 /* ---- what libmicrohttpd calls ---- */
 
 static void on_connection(void *userdata, struct MHD_Connection *http, void **contextp,
@@ -155,8 +78,8 @@ static void on_connection(void *userdata, struct MHD_Connection *http, void **co
 {
 	if (code == MHD_CONNECTION_NOTIFY_STARTED)
 		connection_begin(userdata, http, contextp);
-	else
-		connection_end(userdata, *contextp);
+	else if (*contextp)
+		connection_end(*contextp);
 }
 
 static void *on_uri(void *userdata, const char *uri, struct MHD_Connection *http)
@@ -318,19 +241,6 @@ static int local_begin(struct server *server)
 
 /* ---- life ---- */
 
-static unsigned connections_allowed(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < (rlim_t)2 * OTHERS)
-		return OTHERS;
-	return (unsigned)MIN(limit.rlim_cur - OTHERS, (rlim_t)CONNECTIONS_MAX);
-}
-
 static void on_http(struct watched *watched)
 {
 	/* The loop runs libmicrohttpd in each round. */
@@ -359,12 +269,12 @@ static struct MHD_Daemon *http_start(struct server *server, const char *certific
 		{.option = MHD_OPTION_END},
 	};
 	const struct MHD_OptionItem none[] = {{.option = MHD_OPTION_END}};
-	unsigned flags =
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (certificate ? MHD_USE_TLS : 0);
+	unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+			 (certificate ? MHD_USE_TLS : 0);
 
 	return MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, server,
-				MHD_OPTION_LISTEN_SOCKET, server->listener, MHD_OPTION_CONNECTION_LIMIT,
-				connections_allowed(), MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+				MHD_OPTION_CONNECTION_LIMIT, connections_limit(),
+				MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
 				MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
 				on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
 				MHD_OPTION_URI_LOG_CALLBACK, on_uri, server, MHD_OPTION_ARRAY,
@@ -377,6 +287,7 @@ static int http_open(struct server *server)
 	_cleanup_(freep) char *certificate = options->certificate ? file_read(options->certificate) : NULL;
 	_cleanup_(freep) char *key = options->key ? file_read(options->key) : NULL;
 	const union MHD_DaemonInfo *info;
+	int r;
 
 	if (options->certificate && (!certificate || !key))
 		return -EINVAL;
@@ -387,9 +298,9 @@ static int http_open(struct server *server)
 	if (!info)
 		return say(-EIO, "libmicrohttpd does not start%s",
 			   certificate ? ": look at the certificate and its key" : "");
-	server->listener = -1; /* it is the daemon's */
 	server->on_http.on_ready = on_http;
-	return server_watch(server, info->epoll_fd, EPOLLIN, &server->on_http);
+	r = server_watch(server, info->epoll_fd, EPOLLIN, &server->on_http);
+	return r ? r : connections_open(server);
 }
 
 static void on_signal(struct watched *watched)
@@ -440,6 +351,65 @@ static int doors_open(struct server *server)
 	return r;
 }
 
+static void on_streams(struct watched *watched)
+{
+	MEMBER_OF(struct server, on_streams, watched)->streams_ready = true;
+}
+
+static void streams_watch(struct server *server, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = &server->on_streams};
+
+	(void)epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->streams_epoll, &event);
+}
+
+static bool others_ask(const struct server *server, const struct tenant *streaming, double now)
+{
+	for (const struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
+		if (tenant != streaming && tenant->asked + ASKED_SECONDS > now)
+			return true;
+	return false;
+}
+
+/* One batch of a line after another: epoll takes turns between those that are ready. If other tenants ask, streams
+ * get no more than half of the time, or the kernel would count this process among those that can wait. */
+static void streams_turn(struct server *server)
+{
+	double began = server_now(), now = began;
+	bool others = false;
+	struct epoll_event event;
+
+	server->streams_ready = false;
+	while (now < began + STREAMS_SECONDS && epoll_wait(server->streams_epoll, &event, 1, 0) == 1) {
+		struct line *line = MEMBER_OF(struct line, watched, event.data.ptr);
+
+		others = others || others_ask(server, line->tenant, now);
+		line->watched.on_ready(&line->watched);
+		now = server_now();
+	}
+	if (others) {
+		server->streams_rest = now + (now - began);
+		streams_watch(server, 0);
+	}
+}
+
+static void streams_look(struct server *server, double now)
+{
+	if (server->streams_rest > 0 && server->streams_rest <= now) {
+		server->streams_rest = 0;
+		streams_watch(server, EPOLLIN);
+	}
+}
+
+static int streams_open(struct server *server)
+{
+	server->streams_epoll = epoll_create1(EPOLL_CLOEXEC);
+	server->on_streams.on_ready = on_streams;
+	return server->streams_epoll < 0
+		       ? -errno
+		       : server_watch(server, server->streams_epoll, EPOLLIN, &server->on_streams);
+}
+
 static int server_open(struct server *server)
 {
 	int r;
@@ -448,6 +418,8 @@ static int server_open(struct server *server)
 	if (server->epoll < 0 || sodium_init() < 0)
 		return say(-EIO, "cannot begin: %s", strerror(errno));
 	r = signals_open(server);
+	if (!r)
+		r = streams_open(server);
 	if (!r)
 		r = tenants_open(server);
 	if (!r)
@@ -478,11 +450,7 @@ static void tick(struct server *server, double now)
 	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
 		if (tenant->streams.held > 0 && tenant->streams.held <= now)
 			line_go_on(&tenant->streams);
-	for (struct connection *connection = server->connections; connection; connection = connection->next)
-		if (connection->due > 0 && connection->due <= now) {
-			connection->due = 0;
-			(void)shutdown(connection->fd, SHUT_RDWR);
-		}
+	connections_tick(server, now);
 	(void)tenants_reload(server);
 	/* Before those who were revoked are freed. */
 	for (const struct door *const *door = server->options->doors; *door; door++)
@@ -499,6 +467,8 @@ static int wait_ms(const struct server *server)
 
 	if (server->n_connections == 0)
 		left = 1e3;
+	if (server->streams_rest > 0)
+		left = fmin(left, (server->streams_rest - server_now()) * 1e3);
 	if (MHD_get_timeout(server->http, &most) == MHD_YES)
 		left = fmin(left, (double)most);
 	return (int)ceil(fmax(left, 0));
@@ -519,6 +489,9 @@ static int server_round(struct server *server)
 	if (server_now() >= server->next_tick)
 		tick(server, server_now());
 	(void)MHD_run(server->http);
+	if (server->streams_ready)
+		streams_turn(server);
+	streams_look(server, server_now());
 	return 0;
 }
 
@@ -526,10 +499,9 @@ static int server_round(struct server *server)
 static void server_end(struct server *server)
 {
 	double until = server_now() + ENDING_SECONDS;
-	MHD_socket listener = MHD_quiesce_daemon(server->http);
 
-	if (listener != MHD_INVALID_SOCKET)
-		(void)close(listener);
+	server->listener = fd_close(server->listener);
+	server->deaf = false;
 	for (struct exchange *exchange = server->exchanges; exchange; exchange = exchange->next)
 		if (!exchange->queued || exchange->streaming)
 			exchange_drop(exchange);
@@ -553,14 +525,18 @@ static void server_close(struct server *server)
 	fd_close(server->listener);
 	fd_close(server->signals);
 	fd_close(server->local);
+	fd_close(server->streams_epoll);
 	fd_close(server->epoll);
 }
 
 int serve_run(const struct serve_options *options)
 {
-	struct server server = {.options = options, .epoll = -1, .signals = -1, .listener = -1, .local = -1};
+	struct server server = {
+		.options = options, .epoll = -1, .signals = -1, .listener = -1, .local = -1, .streams_epoll = -1};
 	int r;
 
+	/* Memory that one round needs, the next one needs again. */
+	(void)mallopt(M_TRIM_THRESHOLD, TRIM);
 	r = server_open(&server);
 	if (!r) {
 		printf("http%s://%s\n", options->certificate ? "s" : "", server.address);

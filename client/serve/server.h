@@ -4,10 +4,15 @@
 #include "serve.h"
 
 #include <jansson.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#define MEMBER_OF(type, member, pointer) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+struct MHD_Connection;
 struct exchange;
+struct peer;
 struct tenant;
 struct token;
 
@@ -16,14 +21,20 @@ struct watched {
 	void (*on_ready)(struct watched *watched);
 };
 
+TAILQ_HEAD(connection_list, connection);
+
 /* A connection of a client. */
 struct connection {
 	struct server *server;
 	struct connection *previous, *next;
+	TAILQ_ENTRY(connection)
+	of_all, of_peer;	/* strangers of the server or idle ones of its tenant; of its address */
 	struct watched watched; /* while an exchange stands still: whether the client goes away */
 	int fd;
-	bool watches, foreign; /* foreign: its client is another user of this machine, and there are no tokens */
-	double due;	       /* when the next request must have come; 0: one is being handled */
+	struct peer *peer;     /* a stranger's address */
+	struct tenant *tenant; /* whose token its last request had; NULL: a stranger's */
+	bool watches, idle, closing;
+	double due; /* when the next request must have come; 0: one is being handled */
 	struct exchange *exchange;
 	uint64_t n; /* requests that it has made */
 };
@@ -32,16 +43,22 @@ struct server {
 	const struct serve_options *options;
 	struct MHD_Daemon *http;
 	int epoll, signals, listener, local; /* local: see local.h; -1 with tokens */
-	struct watched on_http, on_signal;
+	int streams_epoll;		     /* of lines that carry streams; in epoll, unless streams rest */
+	bool streams_ready;
+	double streams_rest; /* until then; 0: they do not */
+	struct watched on_http, on_signal, on_listener, on_streams;
 	struct connection *connections;
+	struct connection_list strangers; /* oldest first */
+	void *peers;			  /* tsearch(3), by address */
 	struct exchange *exchanges;
-	size_t n_connections, n_exchanges;
+	size_t n_connections, n_closing, n_exchanges;
 	struct tenant *tenants;
 	uint64_t bodies;  /* bytes of bodies that wait in memory, */
 	uint64_t streams; /* and of streams whose clients have not read them */
 	double next_tick;
 	struct stat token_file; /* as it was read; zeroes: it could not be */
 	bool ending, open;	/* open: no tokens are needed */
+	bool deaf;		/* there was no descriptor for a connection, so none is accepted for a moment */
 	char address[128];	/* that it listens on */
 	struct doors_state {
 		void *e2b, *mcp, *dashboard, *native;
@@ -76,10 +93,13 @@ struct tenant {
 	struct token *token; /* owned; NULL without tokens */
 	json_t *sessions;    /* a set of at least those that there are, if they are limited */
 	struct line requests;
-	struct line streams;	       /* what cells write comes over this one, so that no answer is behind it */
-	struct lair *lair;	       /* of requests */
-	double tokens, refilled;       /* what is left of its rate, and since when */
-	struct feed *feeds;	       /* of cells that its streams follow: feeds.h */
+	struct line streams;	     /* what cells write comes over this one, so that no answer is behind it */
+	struct lair *lair;	     /* of requests */
+	double asked;		     /* when its last request came */
+	double tokens, refilled;     /* what is left of its rate, and since when */
+	struct feed *feeds;	     /* of cells that its streams follow: feeds.h */
+	struct connection_list idle; /* connections without a request, the longest unused first */
+	size_t n_connections;
 	size_t n_exchanges, n_lookers; /* lookers: those who wait for calls of functions */
 	struct lair_call *watch;       /* tells when these have changed; NULL: nothing does */
 	uint64_t turn;		       /* what it has told last; 0: nothing */
@@ -92,14 +112,29 @@ double server_now(void);
 /* Watch @fd for @events, until it is closed or unwatched. Returns 0 or -errno. */
 int server_watch(struct server *server, int fd, uint32_t events, struct watched *watched);
 void server_unwatch(struct server *server, int fd);
+/* Whether the host name of a Host or Origin header, with or without a port, is one of this machine's loopback. */
+bool host_is_loopback(const char *host, size_t size);
+
+/* ---- connections.c ---- */
+
+/* Accept connections on server->listener. Returns 0 or -errno. */
+int connections_open(struct server *server);
+void connections_tick(struct server *server, double now);
+/* How many libmicrohttpd has to have room for. */
+unsigned connections_limit(void);
+/* libmicrohttpd has one more, with *contextp for us; it has one less. */
+void connection_begin(struct server *server, struct MHD_Connection *http, void **contextp);
+void connection_end(struct connection *connection);
 /* A request has come on @connection; it has been answered; */
 void connection_works(struct connection *connection, struct exchange *exchange);
 void connection_rests(struct connection *connection);
-/* and whether its client goes away while nothing reads from it: exchange_drop. */
+/* it had the token of @tenant. Returns false if that has too many connections, and none of them is idle. */
+bool connection_shown(struct connection *connection, struct tenant *tenant);
+/* @tenant is no more. */
+void connections_of_none(struct tenant *tenant);
+/* Whether its client goes away while nothing reads from it: exchange_drop. */
 void connection_watch(struct connection *connection);
 void connection_unwatch(struct connection *connection);
-/* Whether the host name of a Host or Origin header, with or without a port, is one of this machine's loopback. */
-bool host_is_loopback(const char *host, size_t size);
 
 /* ---- tenants.c ---- */
 

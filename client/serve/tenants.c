@@ -13,16 +13,38 @@
 #include <unistd.h>
 
 #define RETRY 1.0
+/* Bytes of streams that are read at a time. */
+#define STREAM_BATCH ((size_t)32 << 10)
 #define HASTE 10.0
 
 /* ---- connections to laird ---- */
+
+/* Streams have a set of their own: streams_turn. */
+static int line_set(const struct line *line)
+{
+	const struct server *server = line->tenant->server;
+
+	return line == &line->tenant->streams ? server->streams_epoll : server->epoll;
+}
+
+static int line_watch(struct line *line)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &line->watched};
+
+	return epoll_ctl(line_set(line), EPOLL_CTL_ADD, line->fd, &event) < 0 ? -errno : 0;
+}
+
+static void line_unwatch(const struct line *line)
+{
+	(void)epoll_ctl(line_set(line), EPOLL_CTL_DEL, line->fd, NULL);
+}
 
 static void on_lair(struct watched *watched)
 {
 	struct line *line = (struct line *)((char *)watched - offsetof(struct line, watched));
 
 	if (lair_process(line->lair) == LAIR_E_LOST) {
-		server_unwatch(line->tenant->server, line->fd);
+		line_unwatch(line);
 		line->fd = -1;
 	}
 }
@@ -30,8 +52,10 @@ static void on_lair(struct watched *watched)
 static int line_new(struct line *line, struct tenant *tenant)
 {
 	/* laird is started once, when we are. Later, whoever has stopped it wants it stopped. */
-	const struct lair_options options = {
-		.socket = tenant->server->options->lair.socket, .no_start = true, .timeout = 2};
+	const struct lair_options options = {.socket = tenant->server->options->lair.socket,
+					     .no_start = true,
+					     .timeout = 2,
+					     .batch = line == &tenant->streams ? STREAM_BATCH : 0};
 
 	*line = (struct line){.tenant = tenant, .watched.on_ready = on_lair, .fd = -1};
 	return lair_new(&line->lair, &options);
@@ -40,7 +64,7 @@ static int line_new(struct line *line, struct tenant *tenant)
 static void line_free(struct line *line)
 {
 	if (line->lair && line->fd >= 0)
-		server_unwatch(line->tenant->server, line->fd);
+		line_unwatch(line);
 	line->lair = lair_free(line->lair);
 }
 
@@ -62,7 +86,7 @@ int line_open(struct line *line, const char **sentencep)
 	}
 	line->held = 0;
 	line->fd = lair_fd(line->lair);
-	return server_watch(line->tenant->server, line->fd, EPOLLIN, &line->watched);
+	return line_watch(line);
 }
 
 void line_hold(struct line *line, double seconds)
@@ -74,7 +98,7 @@ void line_hold(struct line *line, double seconds)
 		return;
 	line->held = now + seconds;
 	server->next_tick = fmin(server->next_tick, line->held);
-	server_unwatch(server, line->fd);
+	line_unwatch(line);
 }
 
 void line_go_on(struct line *line)
@@ -84,7 +108,7 @@ void line_go_on(struct line *line)
 	if (line->held > 0 && line->held <= now)
 		line->hasty = now + HASTE;
 	if (line->held > 0 && line->fd >= 0)
-		(void)server_watch(line->tenant->server, line->fd, EPOLLIN, &line->watched);
+		(void)line_watch(line);
 	line->held = 0;
 }
 
@@ -94,6 +118,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 {
 	if (!tenant)
 		return NULL;
+	connections_of_none(tenant);
 	tenant->watch = lair_call_free(tenant->watch);
 	line_free(&tenant->requests);
 	line_free(&tenant->streams);
@@ -113,6 +138,7 @@ static struct tenant *tenant_new(struct server *server, const char *name, const 
 	if (!tenant)
 		return NULL;
 	tenant->server = server;
+	TAILQ_INIT(&tenant->idle);
 	tenant->name = strdup(name);
 	tenant->sessions = json_object();
 	if (asprintf(&tenant->prefix, "%s%s", prefix, *prefix ? ":" : "") < 0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import select
 import signal
 import socket
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -357,6 +359,75 @@ def test_clients_that_stop_reading(server: Server, client: Client) -> None:
     wait_until(lambda: metric(server, "lair_http_exchanges") == 1, "they are forgotten", 30)
     for name in sessions:
         client.shutdown(name)
+
+
+PRINTER = "while True: print('x' * 100)"
+
+
+def printing(server: Server, token: str, n: int) -> list[socket.socket]:
+    """Streams of cells that print all the time."""
+    body = json.dumps({"code": PRINTER}).encode()
+    return [
+        server.bare(
+            f"POST /v1/sessions/printer{i}/exec HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+            f"Accept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        for i in range(n)
+    ]
+
+
+def test_streams_of_another_tenant(daemon: Daemon, client: Client, tmp_path: Path) -> None:
+    """Eight cells that print all the time, and whose streams are read: another tenant's requests come first."""
+    path = str(tmp_path / "tokens")
+    printer, other = (
+        daemon.lair("token", "add", it, "--tokens", path).stdout.strip() for it in ("printer", "other")
+    )
+    with server_of(daemon, "--tokens", path) as server:
+        headers = {"Authorization": f"Bearer {other}"}
+
+        def took() -> float:
+            connection, times = server.connect(), []
+            for _ in range(40):
+                began = time.monotonic()
+                body = {"code": "1+1"}
+                assert server.ask("POST", "/v1/sessions/mine/exec", body, headers, connection).json()["text"] == "2"
+                times.append(time.monotonic() - began)
+                time.sleep(0.005)
+            connection.close()
+            return statistics.median(times)
+
+        took()
+        quiet = took()
+        streams = printing(server, printer, 8)
+        ended = threading.Event()
+
+        def read() -> None:
+            buffer, total = bytearray(M), 0
+            while not ended.is_set():
+                for it in select.select(streams, [], [], 0.1)[0]:
+                    total += it.recv_into(buffer)
+            read_bytes.append(total)
+
+        read_bytes: list[int] = []
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            wait_until(
+                lambda: sum("printer" in it.session and it.state == "busy" for it in client.list()) == 8,
+                "they run",
+            )
+            loaded = took()
+        finally:
+            ended.set()
+            reader.join()
+        for it in streams:
+            it.close()
+        for name in client.list():
+            client.shutdown(name.session)
+        print(f"\na cell beside 8 streams: {quiet * 1e6:.0f} µs before, {loaded * 1e6:.0f} µs then")
+        assert read_bytes[0] > M
+        assert loaded < 3 * max(quiet, 0.004)
 
 
 # ---- much at once ----

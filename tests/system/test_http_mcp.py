@@ -242,6 +242,19 @@ def test_each_has_its_own(tenants: list[Tenant], client: Client) -> None:
         client.shutdown(it.session)
 
 
+def test_conversations_of_one_tenant(tenants: list[Tenant]) -> None:
+    """For one more than 256, its own oldest idle one goes; another tenant's stays."""
+    alice, bob, _ = tenants
+    other = begun(bob.server, bob.headers)
+    first, second = begun(alice.server, alice.headers), begun(alice.server, alice.headers)
+    assert said(alice.server, "ping", headers={**alice.headers, **first}).status == 200
+    for _ in range(255):
+        begun(alice.server, alice.headers)
+    assert said(alice.server, "ping", headers={**alice.headers, **first}).status == 200
+    assert said(alice.server, "ping", headers={**alice.headers, **second}).status == 404
+    assert said(bob.server, "ping", headers={**bob.headers, **other}).status == 200
+
+
 def test_sessions_at_once(tenants: list[Tenant], client: Client) -> None:
     alice = tenants[0]
     own = begun(alice.server, alice.headers)
