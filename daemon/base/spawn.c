@@ -2,8 +2,11 @@
  * state, no matter who started laird. */
 #include "spawn.h"
 
+#include "descriptors.h"
+
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -26,13 +29,8 @@ static struct rlimit descriptors;
 
 void spawn_raise_descriptors(void)
 {
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	descriptors = limit;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0)
+		descriptors_limit(true);
 }
 
 static int die_with(pid_t parent)
@@ -65,12 +63,14 @@ static void cores_limit(void)
 		(void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
 }
 
-static int close_from(int first)
+/* All numbers in [first, last]. Without the system call a directory is read, which needs a free number: there is
+ * one, see descriptors_arrange. */
+static int close_between(int first, int last)
 {
 	struct dirent *entry;
 	DIR *dir;
 
-	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+	if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
 		return 0;
 	dir = opendir("/proc/self/fd");
 	if (!dir)
@@ -78,34 +78,54 @@ static int close_from(int first)
 	while ((entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
-		if (fd >= first && fd != dirfd(dir))
+		if (fd >= first && fd <= last && fd != dirfd(dir))
 			fd_close(fd);
 	}
 	(void)closedir(dir);
 	return 0;
 }
 
-/* @error comes behind the given ones. Returns its number, or -errno. */
+/* From FIRST_SLOT on, all between those of @kept. */
+static int close_others(const int *kept, size_t n)
+{
+	int first = FIRST_SLOT, next, r;
+
+	do {
+		next = INT_MAX - 1;
+		for (size_t i = 0; i < n; i++)
+			if (kept[i] >= first)
+				next = MIN(next, kept[i]);
+		r = close_between(first, next - 1);
+		first = next + 1;
+	} while (!r && first < INT_MAX);
+	return r;
+}
+
+/* The descriptors of our parent may fill the table up to the limit. So everything else is closed before a free
+ * number is needed. @error comes behind the given ones. Returns its number, or -errno. */
 static int descriptors_arrange(const struct spawn_fds *given, int error)
 {
-	int kept[SPAWN_FDS_MAX], error_slot = FIRST_SLOT + (int)given->n, null;
+	int kept[SPAWN_FDS_MAX + 1], n = (int)given->n, null, r;
 
-	for (size_t i = 0; i < given->n; i++) {
-		kept[i] = fcntl(given->fds[i], F_DUPFD, ABOVE_SLOTS);
+	memcpy(kept, given->fds, given->n * sizeof(*kept));
+	kept[n] = error;
+	fd_close(STDIN_FILENO);
+	r = close_others(kept, given->n + 1);
+	if (r)
+		return r;
+	null = open("/dev/null", O_RDONLY);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return -errno;
+	for (int i = 0; i <= n; i++) {
+		kept[i] = fcntl(kept[i], F_DUPFD, ABOVE_SLOTS);
 		if (kept[i] < 0)
 			return -errno;
 	}
-	error = fcntl(error, F_DUPFD, ABOVE_SLOTS);
-	null = open("/dev/null", O_RDONLY);
-	if (error < 0 || null < 0)
-		return -errno;
-	if (dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
-	    dup3(error, error_slot, O_CLOEXEC) < 0)
-		return -errno;
-	for (size_t i = 0; i < given->n; i++)
-		if (dup2(kept[i], FIRST_SLOT + (int)i) < 0)
+	for (int i = 0; i <= n; i++)
+		if (dup3(kept[i], FIRST_SLOT + i, i == n ? O_CLOEXEC : 0) < 0)
 			return -errno;
-	return close_from(error_slot + 1) < 0 ? -errno : error_slot;
+	r = close_between(FIRST_SLOT + n + 1, INT_MAX);
+	return r ? r : FIRST_SLOT + n;
 }
 
 static void child_run(const char *path, const char *const argv[], const char *const envp[],
@@ -117,13 +137,14 @@ static void child_run(const char *path, const char *const argv[], const char *co
 		r = signals_reset();
 	if (r == 0)
 		r = setsid() < 0 ? -errno : 0;
-	if (descriptors.rlim_max > 0)
-		(void)setrlimit(RLIMIT_NOFILE, &descriptors);
 	cores_limit();
 	if (r == 0) {
 		r = descriptors_arrange(given, error);
 		error = r > 0 ? r : error;
 	}
+	/* From here on no number above it is needed. */
+	if (descriptors.rlim_max > 0)
+		(void)setrlimit(RLIMIT_NOFILE, &descriptors);
 	if (r > 0) {
 		(void)execve(path, (char *const *)argv, (char *const *)envp);
 		r = -errno;

@@ -2,6 +2,7 @@
  * nothing is sent to it or handled for it. It is freed between two rounds, when nobody can hold it. */
 #include "front.h"
 
+#include "base/descriptors.h"
 #include "base/log.h"
 
 #include "proto/clock.h"
@@ -128,6 +129,8 @@ static const char *why_not(const struct front *front, const struct user *user)
 {
 	if (front->n_connections >= front->n_connections_max)
 		return "there are as many as the limit of descriptors allows";
+	if (!descriptors_left(DESCRIPTORS_CONNECTION))
+		return "there are no descriptors left";
 	if (user && user->n_connections >= front->connections_per_uid)
 		return "its user has as many as connections_per_uid allows";
 	return user ? NULL : "there was no memory for it";

@@ -1,6 +1,7 @@
 /* What keeper and router say to each other. */
 #include "state.h"
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "notify.h"
@@ -163,8 +164,12 @@ int keeper_hear(struct keeper *keeper)
 	int fds[CHANNEL_FDS_MAX];
 	struct bytes data;
 	size_t n_fds;
-	int r = channel_recv(keeper->channel, (char *)&request, sizeof(request), &data, fds, &n_fds);
+	int r;
 
+	/* Whatever comes, what the keeper needs to start another router is left. */
+	descriptors_limit(false);
+	r = channel_recv(keeper->channel, (char *)&request, sizeof(request), &data, fds, &n_fds);
+	descriptors_limit(true);
 	if (r == -EMFILE) {
 		descriptors_lost(keeper, &request, data.size);
 		return 0;

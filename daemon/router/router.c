@@ -2,6 +2,7 @@
  * only between its rounds, so a handler may end anything. */
 #include "router.h"
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/priority.h"
 #include "family/family.h"
@@ -22,7 +23,6 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
@@ -258,17 +258,6 @@ static int signals_open(struct router *router)
 	return fd < 0 ? -errno : event_add(&router->loop, &router->signal_source, fd, EPOLLIN, on_signal);
 }
 
-/* Nine descriptors a session: take all that we may. Nobody inherits it: the keeper starts the templates. */
-static void descriptors_raise(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 /* What is large goes back to the kernel as soon as it is freed: else malloc keeps the room of the largest messages
  * that there ever were, below what is still in use. */
 static void memory_prepare(void)
@@ -418,7 +407,8 @@ static int process_prepare(struct router *router, const char *socket_path)
 {
 	int r;
 
-	descriptors_raise();
+	/* Nobody inherits it: the keeper starts the templates. */
+	descriptors_limit(true);
 	priority_raise();
 	memory_prepare();
 	router->socket_path = strdup(socket_path);
@@ -488,6 +478,8 @@ static void go_on(struct router *router)
 	router->config = NULL;
 	settings_use(router, config);
 	families_revive(&router->families, on_revived);
+	/* The last router may have been of a build that took more. */
+	descriptors_limit(false);
 	sessions_settle_past(&router->sessions);
 	promises_settle(&router->promises);
 	vault_settle(&router->vault);

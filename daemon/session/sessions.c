@@ -1,6 +1,7 @@
 /* The table of sessions. */
 #include "sessions.h"
 
+#include "base/descriptors.h"
 #include "base/log.h"
 
 #include <inttypes.h>
@@ -90,6 +91,7 @@ bool sessions_room(struct sessions *sessions, const struct address *from, uid_t 
 {
 	const struct user *user = user_find(sessions->users, owner);
 	uint64_t n = sessions->n, own = user ? user->n_sessions : 0;
+	char why[DESCRIPTORS_TEXT_SIZE];
 
 	if (n >= sessions->config->sessions)
 		client_error(sessions->clients, from, "limit",
@@ -98,6 +100,8 @@ bool sessions_room(struct sessions *sessions, const struct address *from, uid_t 
 			     n, sessions->config->sessions);
 	else if (own >= sessions_allowed(sessions->config, owner))
 		refuse_for_owner(sessions, from, own);
+	else if (!descriptors_left(DESCRIPTORS_SESSION))
+		client_error(sessions->clients, from, "limit", "%s", descriptors_explain(why));
 	else
 		return true;
 	return false;

@@ -3,6 +3,7 @@
  * told. */
 #include "nursery.h"
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "budget.h"
@@ -274,7 +275,8 @@ static void on_refill(struct timer *timer)
 	struct warden *warden;
 
 	hand_nursery(nursery, TURN_REFILL);
-	if (nursery->state != NURSERY_UP || nursery->retired || !spares_short(nursery))
+	if (nursery->state != NURSERY_UP || nursery->retired || !spares_short(nursery) ||
+	    !descriptors_left(DESCRIPTORS_SESSION))
 		return;
 	if (nursery_order(nursery, "", &warden))
 		return;

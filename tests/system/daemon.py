@@ -151,10 +151,10 @@ class Daemon:
         groups: list[Path] | None = None,
         env: dict[str, str] | None = None,
         options: tuple[str, ...] = (),
-        limits: dict[str, int] | None = None,
+        limits: dict[str, int | str] | None = None,
     ) -> None:
         self.options = options
-        self.limits = limits or {}  # as prlimit names them
+        self.limits = limits or {}  # as prlimit names them; "soft:hard" where these differ
         self.binaries = binaries
         self.uid = uid
         self.home = groups
@@ -208,7 +208,7 @@ class Daemon:
         return ["bash", "-c", script, "bash", *command]
 
     def _limited(self, command: list[str]) -> list[str]:
-        limits = [f"--{name}={n}:{n}" for name, n in self.limits.items()]
+        limits = [f"--{name}={n if isinstance(n, str) else f'{n}:{n}'}" for name, n in self.limits.items()]
         return ["prlimit", *limits, *command] if limits else command
 
     def _in_groups(self, command: list[str]) -> list[str]:
