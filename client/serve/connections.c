@@ -20,7 +20,7 @@
 #define ACCEPTS_PER_ROUND 16
 /* Descriptors that connections do not take: of the server's own work, and of each tenant's connections to laird. */
 #define OTHERS 256
-#define TENANT_FDS 32
+#define TENANT_FDS 96
 /* Of all connections, so many may be of strangers with one address, and of one tenant. */
 #define ADDRESS_SHARE 8
 #define TENANT_SHARE 4

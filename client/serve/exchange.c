@@ -25,7 +25,11 @@
 #define STREAM_LEAST ((size_t)64 << 10)
 #define BLOCK_OPEN 8192
 #define BLOCK_SIZED ((size_t)64 << 10)
-/* on_room is called when less than this is left. */
+/* A stream with so much that its client has not read stops its flow, and for so many seconds if nothing is read at
+ * all: laird would close a connection that is not read for 30. */
+#define FLOW_MARK ((size_t)1 << 20)
+#define FLOW_SECONDS 20.0
+/* on_room is called when less than this is left, and the flow goes on. */
 #define ROOM_MARK ((size_t)256 << 10)
 #define PROBLEM_SIZE 1024
 
@@ -64,6 +68,30 @@ static void headers_free(struct exchange *exchange)
 	}
 }
 
+static void flow_start(struct exchange *exchange)
+{
+	if (exchange->stops)
+		line_start(exchange->flow);
+	exchange->stops = false;
+}
+
+static void flow_stop(struct exchange *exchange)
+{
+	size_t most = exchange->server->streams < STREAMS_MAX ? FLOW_MARK : STREAM_LEAST;
+
+	if (!exchange->flow || exchange->stops || stream_waiting(exchange) <= most)
+		return;
+	exchange->stops = true;
+	exchange->read = server_now();
+	line_stop(exchange->flow);
+}
+
+void exchange_check_flow(struct exchange *exchange, double now)
+{
+	if (exchange->stops && exchange->read + FLOW_SECONDS < now)
+		stream_break(exchange);
+}
+
 static void exchange_free(struct exchange *exchange)
 {
 	struct server *server = exchange->server;
@@ -79,6 +107,8 @@ static void exchange_free(struct exchange *exchange)
 	server->streams -= exchange->out_allocated;
 	if (exchange->tenant)
 		exchange->tenant->n_exchanges--;
+	flow_start(exchange);
+	exchange->flow = flow_leave(exchange->flow);
 	(void)lair_call_free(exchange->call);
 	(void)lair_call_free(exchange->kept);
 	if (exchange->free_state)
@@ -232,6 +262,12 @@ struct lair *exchange_lair(struct exchange *exchange)
 struct lair *exchange_streams(struct exchange *exchange)
 {
 	return lair_over(exchange, &exchange->tenant->streams);
+}
+
+struct lair *exchange_flow(struct exchange *exchange)
+{
+	exchange->flow = flow_use(exchange->tenant);
+	return lair_over(exchange, exchange->flow);
 }
 
 const char *exchange_session(struct exchange *exchange, const char *id)
@@ -509,8 +545,11 @@ static ssize_t stream_read(void *userdata, uint64_t at, char *to, size_t size)
 	if (n > 0)
 		memcpy(to, exchange->out + exchange->out_at, n);
 	exchange->out_at += n;
+	exchange->read = server_now();
 	if (exchange->out_at == exchange->out_size)
 		exchange->out_at = exchange->out_size = 0;
+	if (stream_waiting(exchange) < ROOM_MARK)
+		flow_start(exchange);
 	if (exchange->on_room && !exchange->ended && stream_waiting(exchange) < ROOM_MARK)
 		exchange->on_room(exchange);
 	if (n > 0)
@@ -577,7 +616,8 @@ bool stream_fits(const struct exchange *exchange, size_t size)
 	size_t most = exchange->server->streams < STREAMS_MAX ? STREAM_MAX : STREAM_LEAST;
 
 	return !exchange->gone && !exchange->ended && !exchange->broken &&
-	       (exchange->urgent || stream_waiting(exchange) == 0 || stream_waiting(exchange) + size <= most);
+	       (exchange->urgent || exchange->flow || stream_waiting(exchange) == 0 ||
+		stream_waiting(exchange) + size <= most);
 }
 
 static bool stream_room(struct exchange *exchange, size_t size)
@@ -585,12 +625,18 @@ static bool stream_room(struct exchange *exchange, size_t size)
 	return stream_fits(exchange, size) && stream_reserve(exchange, size);
 }
 
+static void written(struct exchange *exchange)
+{
+	flow_stop(exchange);
+	wake(exchange);
+}
+
 bool stream_write(struct exchange *exchange, struct lair_text text)
 {
 	if (!stream_room(exchange, text.size))
 		return false;
 	stream_put(exchange, text.data, text.size);
-	wake(exchange);
+	written(exchange);
 	return true;
 }
 
@@ -603,7 +649,7 @@ bool stream_line(struct exchange *exchange, json_t *document)
 		return false;
 	stream_put(exchange, text, size);
 	stream_put(exchange, "\n", 1);
-	wake(exchange);
+	written(exchange);
 	return true;
 }
 
@@ -622,7 +668,7 @@ bool stream_event(struct exchange *exchange, const char *event, const char *id, 
 	stream_put(exchange, head, (size_t)n);
 	stream_put(exchange, text, size);
 	stream_put(exchange, "\n\n", 2);
-	wake(exchange);
+	written(exchange);
 	return true;
 }
 

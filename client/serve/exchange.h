@@ -39,6 +39,8 @@ struct exchange {
 	/* With ROUTE_RAW: a piece of the body. Takes as much of it as it likes, and returns how much. If it takes
 	 * less, it gets the rest after exchange_more. At the end of the body @size is 0. */
 	size_t (*on_body)(struct exchange *exchange, const char *data, size_t size);
+	/* What it streams comes over this line, and all of it is to arrive: see exchange_flow. */
+	struct line *flow;
 	void *state;
 	void (*free_state)(void *state);
 
@@ -53,6 +55,8 @@ struct exchange {
 	unsigned status;
 	double began;
 	bool routed, begun, ended_body, suspended, paused, queued, streaming, ended, broken, gone, head, close;
+	bool stops;	 /* flow */
+	double read;	 /* when the client has last read something of a stream that stops its flow */
 	bool urgent;	 /* for handlers: what is written to the stream has room in any case */
 	bool counted;	 /* the sessions of the tenant were, for it */
 	bool interrupts; /* for handlers: to go away interrupts the cell */
@@ -82,6 +86,9 @@ bool exchange_accepts(const struct exchange *exchange, const char *type);
 struct lair *exchange_lair(struct exchange *exchange);
 /* The same, of the connection for calls with on_output. */
 struct lair *exchange_streams(struct exchange *exchange);
+/* The same, of one of the tenant's flows: what is written to the stream has room in any case, and while its client
+ * has much to read, nothing more is read from the flow. So laird lets the cells wait, also others of that flow. */
+struct lair *exchange_flow(struct exchange *exchange);
 /* The name that laird has for the tenant's session @id; valid as long as the exchange lives. NULL after it has been
  * answered, since the id is too long. */
 const char *exchange_session(struct exchange *exchange, const char *id);
@@ -202,5 +209,7 @@ void *text_unconst(const char *data);
 struct exchange *exchange_new(struct server *server, struct MHD_Connection *http, const char *uri);
 enum MHD_Result exchange_access(struct exchange *exchange, const char *method, const char *upload, size_t *size);
 void exchange_completed(struct exchange *exchange);
+/* A client that holds up its flow, and reads nothing, is given up after a while. */
+void exchange_check_flow(struct exchange *exchange, double now);
 /* The client has gone, or the server ends. */
 void exchange_drop(struct exchange *exchange);

@@ -442,6 +442,7 @@ static void tick(struct server *server, double now)
 		/* Most wait for less than a tick, and cost no call of the kernel. */
 		if (exchange->suspended)
 			connection_watch(exchange->connection);
+		exchange_check_flow(exchange, now);
 		if (exchange->alarm > 0 && exchange->alarm <= now && !exchange->gone) {
 			exchange->alarm = 0;
 			exchange->on_alarm(exchange);

@@ -81,7 +81,11 @@ struct line {
 	double retry; /* when to try to connect again */
 	double held;  /* nothing is read from it until then; 0: it is read from */
 	double hasty; /* until then it is not held: it was, in vain */
+	size_t n_users, n_stops;
 };
+
+/* Lines of streams that are to arrive whole: a client that reads slowly stops the cells of its line. */
+#define FLOWS 4
 
 struct tenant {
 	struct server *server;
@@ -94,6 +98,7 @@ struct tenant {
 	json_t *sessions;    /* a set of at least those that there are, if they are limited */
 	struct line requests;
 	struct line streams;	     /* what cells write comes over this one, so that no answer is behind it */
+	struct line flows[FLOWS];    /* the same, of streams that lose nothing: exchange_flow */
 	struct lair *lair;	     /* of requests */
 	double asked;		     /* when its last request came */
 	double tokens, refilled;     /* what is left of its rate, and since when */
@@ -151,6 +156,13 @@ int line_open(struct line *line, const char **sentencep);
  * wait meanwhile. */
 void line_hold(struct line *line, double seconds);
 void line_go_on(struct line *line);
+/* Read nothing from it until line_start was called as often. */
+void line_stop(struct line *line);
+void line_start(struct line *line);
+/* One of tenant->flows, for one more user: the one with the fewest. It may have to be opened. */
+struct line *flow_use(struct tenant *tenant);
+/* Returns NULL. */
+struct line *flow_leave(struct line *line);
 /* Whether one more request is within its rate: 0, or in how many seconds it will be. */
 double tenant_admit(struct tenant *tenant);
 /* Whether it may name that profile. */

@@ -24,7 +24,7 @@ static int line_set(const struct line *line)
 {
 	const struct server *server = line->tenant->server;
 
-	return line == &line->tenant->streams ? server->streams_epoll : server->epoll;
+	return line == &line->tenant->requests ? server->epoll : server->streams_epoll;
 }
 
 static int line_watch(struct line *line)
@@ -55,7 +55,7 @@ static int line_new(struct line *line, struct tenant *tenant)
 	const struct lair_options options = {.socket = tenant->server->options->lair.socket,
 					     .no_start = true,
 					     .timeout = 2,
-					     .batch = line == &tenant->streams ? STREAM_BATCH : 0};
+					     .batch = line == &tenant->requests ? 0 : STREAM_BATCH};
 
 	*line = (struct line){.tenant = tenant, .watched.on_ready = on_lair, .fd = -1};
 	return lair_new(&line->lair, &options);
@@ -86,7 +86,7 @@ int line_open(struct line *line, const char **sentencep)
 	}
 	line->held = 0;
 	line->fd = lair_fd(line->lair);
-	return line_watch(line);
+	return line->n_stops ? 0 : line_watch(line);
 }
 
 void line_hold(struct line *line, double seconds)
@@ -112,6 +112,36 @@ void line_go_on(struct line *line)
 	line->held = 0;
 }
 
+void line_stop(struct line *line)
+{
+	if (line->n_stops++ == 0 && line->fd >= 0)
+		line_unwatch(line);
+}
+
+void line_start(struct line *line)
+{
+	if (--line->n_stops == 0 && line->fd >= 0)
+		(void)line_watch(line);
+}
+
+struct line *flow_use(struct tenant *tenant)
+{
+	struct line *least = tenant->flows;
+
+	for (size_t i = 1; i < FLOWS && least->n_users > 0; i++)
+		if (tenant->flows[i].n_users < least->n_users)
+			least = &tenant->flows[i];
+	least->n_users++;
+	return least;
+}
+
+struct line *flow_leave(struct line *line)
+{
+	if (line)
+		line->n_users--;
+	return NULL;
+}
+
 /* ---- tenants ---- */
 
 static struct tenant *tenant_free(struct tenant *tenant)
@@ -122,6 +152,8 @@ static struct tenant *tenant_free(struct tenant *tenant)
 	tenant->watch = lair_call_free(tenant->watch);
 	line_free(&tenant->requests);
 	line_free(&tenant->streams);
+	for (size_t i = 0; i < FLOWS; i++)
+		line_free(&tenant->flows[i]);
 	feeds_free(tenant);
 	tokens_free(tenant->token);
 	json_decref(tenant->sessions);
@@ -134,6 +166,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 static struct tenant *tenant_new(struct server *server, const char *name, const char *prefix)
 {
 	struct tenant *tenant = calloc(1, sizeof(*tenant));
+	int r;
 
 	if (!tenant)
 		return NULL;
@@ -143,8 +176,12 @@ static struct tenant *tenant_new(struct server *server, const char *name, const 
 	tenant->sessions = json_object();
 	if (asprintf(&tenant->prefix, "%s%s", prefix, *prefix ? ":" : "") < 0)
 		tenant->prefix = NULL;
-	if (line_new(&tenant->requests, tenant) || line_new(&tenant->streams, tenant) || !tenant->name ||
-	    !tenant->prefix || !tenant->sessions)
+	r = line_new(&tenant->requests, tenant);
+	if (!r)
+		r = line_new(&tenant->streams, tenant);
+	for (size_t i = 0; !r && i < FLOWS; i++)
+		r = line_new(&tenant->flows[i], tenant);
+	if (r || !tenant->name || !tenant->prefix || !tenant->sessions)
 		return tenant_free(tenant);
 	tenant->lair = tenant->requests.lair;
 	tenant->next = server->tenants;

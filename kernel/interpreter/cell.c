@@ -16,6 +16,8 @@
 /* Cells of a notebook: one that it shows, one whose value is only told, and one that is a message. And one of a
  * prompt whose session has IPython. */
 enum { KIND_CELL = 1, KIND_SILENT, KIND_MESSAGE, KIND_PROMPT };
+/* The value of the cell is not shown: it ends with a semicolon. */
+#define KIND_QUIET 16
 /* A longer list is left to python/display.py, which may shorten it. */
 #define FEW 100
 
@@ -29,6 +31,7 @@ static struct {
 	bool of_session; /* a cell of the session runs, not a rehearsal; its error is the session's last */
 	bool surrounded; /* the cell has an environment of its own, which may say how wide its terminal is */
 	long kind;	 /* of a cell of a notebook, as python/notebook.py has it; 0: of any other */
+	bool quiet;
 	uint64_t number;
 } cells;
 
@@ -341,7 +344,7 @@ static int notebook_shown(PyObject *value)
 /* As sys.displayhook: None shows nothing. Any other value is shown and becomes _. */
 static int display(struct cell_result *result, PyObject *value)
 {
-	if (value == Py_None)
+	if (value == Py_None || cells.quiet)
 		return 0;
 	if (represent(result, value) < 0)
 		return -1;
@@ -502,14 +505,18 @@ static bool notebook_entered(const struct run_message *run, PyObject *source)
 	PyObject *kind;
 
 	cells.kind = 0;
+	cells.quiet = false;
 	cells.number = run->cell;
 	if (!run->notebook.data)
 		return true;
 	cells.kind = KIND_CELL;
 	kind = PyObject_CallFunction(helper(HELPER_NOTEBOOK_ENTER), "s#KO", run->notebook.data,
 				     (Py_ssize_t)run->notebook.size, (unsigned long long)run->cell, source);
-	if (kind)
+	if (kind) {
 		cells.kind = PyLong_AsLong(kind);
+		cells.quiet = cells.kind > 0 && (cells.kind & KIND_QUIET);
+		cells.kind -= cells.quiet ? KIND_QUIET : 0;
+	}
 	Py_XDECREF(kind);
 	return kind && !PyErr_Occurred();
 }

@@ -5,8 +5,10 @@ nobody else takes: NOTICE, and BUFFERS if it has any."""
 import base64
 import builtins
 import importlib
+import io
 import json
 import sys
+import tokenize
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ NOTICE = "application/vnd.lair.notebook+json"
 BUFFERS = "application/vnd.lair.buffers"
 
 _CELL, _SILENT, _MESSAGE, _PROMPT = 1, 2, 3, 4  # as kernel/interpreter/cell.c has them
+_QUIET = 16  # its value is not shown
 _KINDS = {"cell": _CELL, "silent": _SILENT, "message": _MESSAGE}
 _SIZE_MAX = 8 << 20
 _OUT_MAX = 1000
@@ -26,6 +29,8 @@ _import_module = importlib.import_module
 _modules = sys.modules
 _loads, _dumps = json.loads, json.dumps
 _b64decode = base64.b64decode
+_tokens, _StringIO = tokenize.generate_tokens, io.StringIO
+_BLANK = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 _header: Dict[str, Any] = {}  # of the message by which the cell was asked for
 _inputs: List[str] = [""]
@@ -48,7 +53,20 @@ def enter(note: str, number: int, source: str) -> int:
         _dress(shell)
     if kind == _CELL:
         _note_input(number, source)
-    return kind
+    return kind | _QUIET if kind != _MESSAGE and _ends_quietly(source) else kind
+
+
+def _ends_quietly(source: str) -> bool:
+    """Whether the last token is a semicolon, which ends no line of a magic."""
+    if not source.rstrip().endswith(";") and "#" not in source.rpartition(";")[2]:
+        return False
+    last = ""
+    try:
+        for kind, text, *_ in _tokens(_StringIO(source).readline):
+            last = last if kind in _BLANK else text
+    except Exception:
+        return False
+    return last == ";"
 
 
 def _enter_prompt(number: int, source: str) -> int:

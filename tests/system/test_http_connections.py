@@ -130,11 +130,11 @@ def test_few_descriptors(daemon: Daemon, tokens: tuple[str, dict[str, str]]) -> 
     """What the server needs itself is not given to connections."""
     path, by_name = tokens
     with server_of(daemon, "--tokens", path) as server:
-        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (700, 700))
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1000, 1000))
         with held(server, 1500):
             answers(server, by_name["a"])
             answers(server, by_name["b"])
-            assert len(os.listdir(f"/proc/{server.process.pid}/fd")) < 700 - 64
+            assert len(os.listdir(f"/proc/{server.process.pid}/fd")) < 1000 - 64
 
 
 def test_a_tenant_whose_connections_are_all_at_work(
@@ -142,9 +142,9 @@ def test_a_tenant_whose_connections_are_all_at_work(
 ) -> None:
     path, by_name = tokens
     with server_of(daemon, "--tokens", path) as server:
-        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (700, 700))
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1000, 1000))
         head = f"Host: localhost\r\nAuthorization: Bearer {by_name['a']}\r\nContent-Length: 9\r\n\r\n"
-        share = (700 - 256 - 2 * 32) // 4
+        share = (1000 - 256 - 2 * 96) // 4
         busy = [server.bare(f"PUT /v1/sessions/x HTTP/1.1\r\n{head}".encode()) for _ in range(share)]
         wait_until(lambda: metric(server, "lair_http_exchanges", by_name["b"]) == share + 1, "they are there")
         answer = server.ask("GET", "/v1/sessions", headers={"Authorization": f"Bearer {by_name['a']}"})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import json
+import socket
 import struct
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +19,7 @@ from urllib.parse import urlencode
 import pytest
 
 from daemon import Daemon, Settings, wait_until
-from http_server import Answer, Server, server_of
+from http_server import PATIENCE, Answer, Server, server_of
 
 SETTINGS: Settings = {"profile default": {"subprocess": "on", "checkpoint": "cell"}}
 BOUNDARY = b"0123456789abcdef"
@@ -91,6 +93,88 @@ def server(daemon: Daemon) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def sandbox(server: Server) -> Sandbox:
     return Tenant(server, "any").create()
+
+
+@pytest.fixture
+def fresh(server: Server) -> Sandbox:
+    return Tenant(server, "any").create()
+
+
+def slowly(sandbox: Sandbox, path: str, body: bytes, kind: str) -> bytes:
+    """The whole answer, read by a client that rests before it begins, and has little room."""
+    it = socket.socket()
+    it.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    it.settimeout(PATIENCE)
+    it.connect((sandbox.server.host, sandbox.server.port))
+    head = "".join(f"{name}: {value}\r\n" for name, value in sandbox.headers.items())
+    it.sendall(
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{head}Content-Type: {kind}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+    time.sleep(1.5)
+    response = http.client.HTTPResponse(it)
+    response.begin()
+    told = response.read()
+    it.close()
+    return told
+
+
+LINES = 100_000
+
+
+def test_much_output_of_a_cell(fresh: Sandbox) -> None:
+    """Ten megabytes in short lines arrive whole: the cell waits for its client."""
+    code = f"for i in range({LINES}): print(f'{{i:099}}')"
+    told = slowly(fresh, "/execute", json.dumps({"code": code}).encode(), "application/json")
+    lines = [json.loads(line) for line in told.splitlines()]
+    text = "".join(line["text"] for line in lines if line["type"] == "stdout")
+    assert text == "".join(f"{i:099}\n" for i in range(LINES))
+    assert lines[-1]["type"] == "end_of_execution"
+
+
+def test_much_output_of_a_command(fresh: Sandbox) -> None:
+    asked = {"process": {"cmd": "/bin/bash", "args": ["-c", f"seq -f %099.0f {LINES}"]}, "stdin": False}
+    data = json.dumps(asked).encode()
+    body = struct.pack(">BI", 0, len(data)) + data
+    told, text, ends = slowly(fresh, "/process.Process/Start", body, "application/connect+json"), b"", 0
+    while told:
+        _, size = struct.unpack(">BI", told[:5])
+        event = json.loads(told[5 : 5 + size]).get("event", {})
+        told = told[5 + size :]
+        text += b64decode(event.get("data", {}).get("stdout", ""))
+        ends += "end" in event
+    assert text == b"".join(b"%099d\n" % (i + 1) for i in range(LINES))
+    assert ends == 1
+
+
+def test_a_client_that_reads_nothing(fresh: Sandbox) -> None:
+    """It holds up its own cell, and other streams of the same user go on."""
+    body = json.dumps({"code": "while True: print('x' * 1000)"}).encode()
+    other = Sandbox(fresh.server, fresh.server.ask("POST", "/v2/sandboxes", {"templateID": "base"}).json())
+    head = "".join(f"{name}: {value}\r\n" for name, value in other.headers.items())
+    gone = fresh.server.bare(
+        f"POST /execute HTTP/1.1\r\nHost: localhost\r\n{head}Content-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+    time.sleep(1)
+    for _ in range(4):
+        assert text_of(fresh.run("1 + 1")) == "2"
+    gone.close()
+
+
+def test_a_semicolon_hides_the_value(fresh: Sandbox) -> None:
+    for code in ("5;", "5; # five", "x = 3\n(x,\n2);\n\n# end\n"):
+        assert [line["type"] for line in fresh.run(code) if line["type"] == "result"] == []
+    for code in ("5 # ;", "'a;'", "5;6"):
+        assert [line["type"] for line in fresh.run(code) if line["type"] == "result"] == ["result"]
+
+
+def test_an_exit_is_an_error(fresh: Sandbox) -> None:
+    errors = [line for line in fresh.run("x = 4\nraise SystemExit(3)") if line["type"] == "error"]
+    assert [(each["name"], each["value"]) for each in errors] == [("SystemExit", "3")]
+    assert text_of(fresh.run("x")) == "4"
 
 
 # ---- bodies ----

@@ -75,7 +75,8 @@ static json_t *now_document(void)
 	return json_string(text);
 }
 
-/* A client that does not read loses its connection, and not a part of its answer. */
+/* A client that does not read holds up its cell, and loses its connection in the end, but no part of its answer.
+ */
 static void line(struct exchange *exchange, json_t *document)
 {
 	if (!stream_line(exchange, document))
@@ -133,6 +134,16 @@ static void on_alarm(struct exchange *exchange)
 	exchange_alarm(exchange, ALIVE_SECONDS, on_alarm);
 }
 
+static json_t *exit_line(const struct lair_result *result)
+{
+	char status[32], traceback[64];
+
+	snprintf(status, sizeof(status), "%d", result->returncode);
+	snprintf(traceback, sizeof(traceback), "SystemExit: %s", status);
+	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", "SystemExit", "value", status, "traceback",
+			 traceback);
+}
+
 static json_t *error_line(const struct lair_result *result)
 {
 	char value[LINE_SIZE];
@@ -144,6 +155,8 @@ static json_t *error_line(const struct lair_result *result)
 				 json_text(result->error_traceback.data ? result->error_traceback : lair_text("")));
 	if (!result->cause.data)
 		return NULL;
+	if (text_is(result->cause, "exit") && result_goes_on(result))
+		return exit_line(result);
 	snprintf(value, sizeof(value), "the cell was ended (%.*s); the session's state: %.*s",
 		 (int)result->cause.size, result->cause.data, (int)result->state.size, result->state.data);
 	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", "CellEnded", "value", value, "traceback",
@@ -235,6 +248,7 @@ static void execute_found(struct exchange *exchange)
 				 .on_output = on_output,
 				 .on_display = on_display,
 				 .userdata = run};
+	struct lair *lair;
 	int r;
 
 	run->exchange = exchange;
@@ -246,7 +260,10 @@ static void execute_found(struct exchange *exchange)
 	exec.code = lair_text(run->code);
 	exec.env = (const char *const *)env;
 	exec.birth = strcmp(run->session, run->work.sandbox->session) == 0 ? run->work.sandbox->birth : 0;
-	r = env ? lair_exec(exchange->tenant->lair, &exchange->call, &exec) : -ENOMEM;
+	lair = exchange_flow(exchange);
+	if (!lair)
+		return;
+	r = env ? lair_exec(lair, &exchange->call, &exec) : -ENOMEM;
 	if (r) {
 		exchange_wait(exchange, r, NULL);
 		return;

@@ -14,6 +14,7 @@
 static void process_free(struct process *process)
 {
 	(void)lair_call_free(process->call);
+	(void)flow_leave(process->flow);
 	json_decref(process->config);
 	json_decref(process->orders);
 	json_decref(process->report);
@@ -54,7 +55,7 @@ static void order_give(struct process *process)
 		return;
 	process->asks = false;
 	/* The end of its input is the end of the cell. */
-	r = lair_input(process->sandbox->tenant->lair, &answer, process->call,
+	r = lair_input(process->flow->lair, &answer, process->call,
 		       line ? lair_text(line) : (struct lair_text){.data = NULL});
 	call_forget(answer, r);
 	json_array_remove(process->orders, 0);
@@ -220,6 +221,7 @@ struct process *process_new(struct sandbox *sandbox, const char *session)
 	if (!process)
 		return NULL;
 	process->sandbox = sandbox;
+	process->flow = flow_use(sandbox->tenant);
 	process->session = strdup(session);
 	process->orders = json_array();
 	process->early = json_array();
@@ -242,8 +244,11 @@ int process_run(struct process *process, const char *program, const json_t *give
 				 .on_display = on_display,
 				 .on_ask = on_ask,
 				 .userdata = process};
-	int r = code ? lair_exec(process->sandbox->tenant->lair, &process->call, &exec) : -ENOMEM;
+	const char *sentence;
+	int r = code ? line_open(process->flow, &sentence) : -ENOMEM;
 
+	if (!r)
+		r = lair_exec(process->flow->lair, &process->call, &exec);
 	if (r) {
 		process_unlink(process);
 		process_free(process);

@@ -20,6 +20,7 @@ struct process {
 	struct sandbox *sandbox;
 	struct stream *streams;
 	struct lair_call *call;
+	struct line *flow; /* that it writes over */
 	char *session, *tag;
 	json_t *config, *orders, *report, *events;
 	json_t *early; /* what it wrote before its number was known: the SDKs want that first */

@@ -126,6 +126,11 @@ bool stream_opens(struct exchange *exchange)
 
 void stream_join(struct stream *stream, struct process *process)
 {
+	/* A client that reads slowly holds up what it listens to. */
+	if (!stream->exchange->flow) {
+		stream->exchange->flow = process->flow;
+		process->flow->n_users++;
+	}
 	stream->process = process;
 	stream->next = process->streams;
 	process->streams = stream;
