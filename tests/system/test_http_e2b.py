@@ -164,6 +164,28 @@ def test_a_client_that_reads_nothing(fresh: Sandbox) -> None:
     gone.close()
 
 
+def form(files: list[tuple[str, bytes]]) -> bytes:
+    head = 'Content-Disposition: form-data; name="file"; filename="{}"'
+    each = (b"--" + BOUNDARY + b"\r\n" + head.format(name).encode() + b"\r\n\r\n" + data + b"\r\n" for name, data in files)
+    return b"".join(each) + b"--" + BOUNDARY + b"--\r\n"
+
+
+def test_a_form_of_many_files(fresh: Sandbox) -> None:
+    kind = {"Content-Type": "multipart/form-data; boundary=" + BOUNDARY.decode()}
+    answer = fresh.ask("POST", "/files", form([(f"many/{i}", b"%d" % i * 9) for i in range(1000)]), **kind)
+    assert answer.status == 200, answer.body
+    assert len(answer.json()) == 1000
+    assert text_of(fresh.run("import os; len(os.listdir('many'))")) == "1000"
+    assert fresh.read("many/999") == b"999" * 9
+
+
+def test_extended_attributes_are_refused(fresh: Sandbox) -> None:
+    """Not kept in silence: E2B has the metadata of a file there."""
+    lines = fresh.run("import os; open('f', 'w').close(); os.setxattr('f', 'user.e2b.k', b'v')")
+    errors = [line for line in lines if line["type"] == "error"]
+    assert [(each["name"], "not supported" in each["value"]) for each in errors] == [("OSError", True)]
+
+
 def test_a_semicolon_hides_the_value(fresh: Sandbox) -> None:
     for code in ("5;", "5; # five", "x = 3\n(x,\n2);\n\n# end\n"):
         assert [line["type"] for line in fresh.run(code) if line["type"] == "result"] == []

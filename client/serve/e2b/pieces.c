@@ -5,7 +5,6 @@
 #include <zlib.h>
 
 #define FORM_BUFFER 4096
-#define FILES_MAX 256
 /* What inflateInit2 takes for "gzip alone, with as much to look back at as there may be". */
 #define GZIP_WINDOW (16 + MAX_WBITS)
 
@@ -53,8 +52,10 @@ static void file_begins(struct pieces *pieces, const char *path)
 {
 	if (pieces->filling)
 		piece_push(pieces, true);
-	if (!path || !*path || ++pieces->files > FILES_MAX)
+	if (!path || !*path)
 		fail(pieces, -EINVAL);
+	else if (++pieces->files > FORM_FILES_MAX)
+		fail(pieces, -E2BIG);
 	else
 		piece_new(pieces, path);
 }

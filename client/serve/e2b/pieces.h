@@ -4,6 +4,9 @@
 
 #include "e2b.h"
 
+/* The answer has an entry for each. */
+#define FORM_FILES_MAX 65536
+
 struct piece {
 	struct piece *next;
 	char *path; /* as the client names it; of the first piece of a file */
@@ -21,7 +24,7 @@ struct pieces {
 	size_t files;
 	bool waits; /* what was added has more in it than had room */
 	bool over, unpacked;
-	int failed; /* 0, -ENOMEM, -EINVAL: no file, or one without a path; -EBADMSG: not packed as it says */
+	int failed; /* 0, -ENOMEM, -EINVAL: no file, or one without a path; -E2BIG: too many files; -EBADMSG: not packed as it says */
 };
 
 /* The body is a form, as the headers of the request say. */

@@ -136,6 +136,8 @@ static void upload_failed(struct exchange *exchange, int error)
 {
 	if (error == -EBADMSG)
 		answer_problem(exchange, 400, "bad_request", "the body is not packed with gzip, as it says");
+	else if (error == -E2BIG)
+		answer_problem(exchange, 413, "too_large", "a form has at most %d files", FORM_FILES_MAX);
 	else if (error == -ENOMEM)
 		answer_error(exchange, -ENOMEM, "out of memory");
 	else

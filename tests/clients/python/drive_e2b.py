@@ -84,6 +84,11 @@ def cells() -> None:
         assert [each.line for each in heard[:2]] == ["h\u00e9\u2028llo\n", "err\n"]
         assert done.text == heard[2].text == "quoted"
         assert done.execution_count == 1
+        lines = it.run_code("for i in range(100_000): print(f'{i:099}')").logs.stdout
+        assert "".join(lines) == "".join(f"{i:099}\n" for i in range(100_000))
+        assert it.run_code("5;").results == []
+        left = it.run_code("raise SystemExit(3)").error
+        assert (left.name, left.value) == ("SystemExit", "3")
         failed = it.run_code("1 / 0").error
         assert failed
         assert (failed.name, failed.value) == ("ZeroDivisionError", "division by zero")

@@ -53,6 +53,10 @@ const tried = {
 			});
 			assert.deepEqual(heard, ['h\u00e9\u2028llo 🐍\n', 'err\n', 'quoted']);
 			assert.equal(done.text, 'quoted');
+			const lines = await it.runCode("for i in range(100_000): print(f'{i:099}')");
+			assert.equal(lines.logs.stdout.join('').length, 10_000_000);
+			assert.equal((await it.runCode('done;')).results.length + (await it.runCode('5;')).results.length, 0);
+			assert.equal((await it.runCode('raise SystemExit(3)')).error.name, 'SystemExit');
 			const { error } = await it.runCode('1 / 0');
 			assert.equal(error.name, 'ZeroDivisionError');
 			assert.match(error.traceback, /1 \/ 0/);
@@ -78,6 +82,10 @@ const tried = {
 			assert.equal(await it.files.read('/home/user/a/b'), content);
 			await it.files.write('packed', content, { gzip: true });
 			assert.equal(await it.files.read('packed', { gzip: true }), content);
+			const many = Array.from({ length: 500 }, (_, i) => ({ path: `many/${i}`, data: `${i}` }));
+			assert.equal((await it.files.writeFiles(many)).length, 500);
+			assert.equal(await it.files.read('many/499'), '499');
+			await it.files.remove('many');
 			await it.files.write([{ path: 'one', data: '1' }, { path: 'two', data: new Blob(['22']) }]);
 			assert.equal((await it.runCode("open('two').read()")).text, '22');
 			let size = 0;
