@@ -91,7 +91,7 @@ struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
 		*keep, *servers, *tools, *format, *color, *sort, *refuse, *prefix, *name, *listen, *tokens,
-		*certificate, *certificate_key, *sessions, *requests, *rate;
+		*origins, *certificate, *certificate_key, *sessions, *requests, *rate;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, share, keep_files, at_call, detach, svg, values, source, reload, print_config,
 		no_start, help, version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix,

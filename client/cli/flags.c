@@ -98,6 +98,8 @@ static const struct flag flags[] = {
 	{'L', FLAG_TEXT, "listen", "HOST:PORT", PLACE(listen), WITH_HTTP, "where to listen; 127.0.0.1:8888"},
 	{'o', FLAG_TEXT, "tokens", "FILE", PLACE(tokens), WITH_HTTP | WITH_TOKEN,
 	 "the file of tokens; lair token writes it, instead of $LAIR_TOKENS"},
+	{'O', FLAG_TEXT, "origins", "ORIGINS", PLACE(origins), WITH_HTTP,
+	 "pages of these sites may ask, too, instead of $LAIR_ORIGINS; https://a.example,http://localhost:3000"},
 	{'x', FLAG_TEXT, "cert", "FILE", PLACE(certificate), WITH_HTTP, "TLS, with this certificate in PEM"},
 	{'k', FLAG_TEXT, "cert-key", "FILE", PLACE(certificate_key), WITH_HTTP, "and its private key"},
 	{'N', FLAG_TEXT, "sessions", "N", PLACE(sessions), WITH_TOKEN, "how many sessions at once"},

@@ -21,6 +21,7 @@ int verb_serve(struct cli *cli)
 		.tokens = cli->tokens,
 		.certificate = cli->certificate,
 		.key = cli->certificate_key,
+		.origins = cli->origins ? cli->origins : getenv("LAIR_ORIGINS"),
 	};
 
 	if (!cli->certificate != !cli->certificate_key)

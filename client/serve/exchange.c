@@ -784,13 +784,18 @@ static bool body_announced(struct exchange *exchange)
 }
 
 /* The headers have come. */
-static enum MHD_Result on_headers(struct exchange *exchange, const char *method)
+static enum MHD_Result on_headers(struct exchange *exchange, const char *method, const char *version)
 {
+	const char *wrong = head_wrong(exchange, version);
+
 	exchange->routed = true;
 	exchange->head = strcmp(method, "HEAD") == 0;
 	exchange->method = exchange->head ? "GET" : method;
 	connection_works(exchange->connection, exchange);
-	if (route_find(exchange) && body_announced(exchange) && (exchange->route->flags & ROUTE_RAW)) {
+	if (wrong) {
+		exchange->close = true;
+		answer_problem(exchange, 400, "bad_request", "%s", wrong);
+	} else if (route_find(exchange) && body_announced(exchange) && (exchange->route->flags & ROUTE_RAW)) {
 		exchange->begun = true;
 		exchange->route->begin(exchange);
 	}
@@ -826,10 +831,11 @@ static enum MHD_Result on_upload(struct exchange *exchange, const char *data, si
 	return exchange->gone ? MHD_NO : MHD_YES;
 }
 
-enum MHD_Result exchange_access(struct exchange *exchange, const char *method, const char *upload, size_t *size)
+enum MHD_Result exchange_access(struct exchange *exchange, const char *method, const char *version,
+				const char *upload, size_t *size)
 {
 	if (!exchange->routed)
-		return on_headers(exchange, method);
+		return on_headers(exchange, method, version);
 	if (*size > 0)
 		return on_upload(exchange, upload, size);
 	if (!exchange->response && !exchange->gone && !exchange->begun) {

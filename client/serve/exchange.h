@@ -18,6 +18,9 @@ struct route;
 
 typedef void handler(struct exchange *exchange);
 
+/* For which page a browser sends a request; programs send them for none. */
+enum page { PAGE_NONE, PAGE_OWN, PAGE_NAMED, PAGE_FOREIGN };
+
 struct exchange {
 	struct server *server;
 	struct connection *connection;
@@ -28,6 +31,7 @@ struct exchange {
 	const struct door *door;
 	const struct route *route; /* NULL until it is found */
 	struct tenant *tenant;	   /* NULL until it is known */
+	enum page page;
 
 	/* for handlers */
 	struct lair *lair;	/* of its calls; NULL: not used yet */
@@ -162,6 +166,7 @@ enum {
 	ROUTE_EVENTS = 16, /* its answer may be a text/event-stream */
 	ROUTE_BYTES = 32,  /* body or answer is application/octet-stream: body if RAW, else answer */
 	ROUTE_ASIDE = 64,  /* no limit of the rate */
+	ROUTE_OWN = 128,   /* of all pages only the dashboard may ask for it */
 };
 
 struct route {
@@ -195,11 +200,22 @@ struct door {
 	void (*close)(struct server *server);
 	/* A few times a second; or NULL. */
 	void (*tick)(struct server *server, double now);
-	bool any_origin; /* it checks Origin itself */
 };
 
 /* routes.c: find door and route of a request. Returns whether there is one; otherwise it has been answered. */
 bool route_find(struct exchange *exchange);
+
+/* ---- pages.c ---- */
+
+/* Whether the page that the request is for may make it; exchange->page is set. Otherwise it has been answered. */
+bool page_may(struct exchange *exchange);
+/* Whether any page could make a browser send it without asking first: no such request is to change anything. */
+bool exchange_is_simple(const struct exchange *exchange);
+/* The headers of the answer to a browser that asks first whether a page may send one of @methods. */
+void page_preflight(struct exchange *exchange, const char *methods);
+
+/* heads.c: why the head of a request could be read in two ways; NULL: it cannot. */
+const char *head_wrong(const struct exchange *exchange, const char *version);
 
 /* ---- for server.c ---- */
 
@@ -207,7 +223,8 @@ bool route_find(struct exchange *exchange);
 void *text_unconst(const char *data);
 
 struct exchange *exchange_new(struct server *server, struct MHD_Connection *http, const char *uri);
-enum MHD_Result exchange_access(struct exchange *exchange, const char *method, const char *upload, size_t *size);
+enum MHD_Result exchange_access(struct exchange *exchange, const char *method, const char *version,
+				const char *upload, size_t *size);
 void exchange_completed(struct exchange *exchange);
 /* A client that holds up its flow, and reads nothing, is given up after a while. */
 void exchange_check_flow(struct exchange *exchange, double now);

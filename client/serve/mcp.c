@@ -330,6 +330,13 @@ static bool is_own(const struct tenant *tenant, const json_t *said)
 		 strcmp(method, "resources/templates/list") != 0);
 }
 
+/* What a person has decided comes from the dashboard or from a program, and not from a page that may merely ask. */
+static bool is_decision(const json_t *said)
+{
+	return !json_object_get(said, "method") ||
+	       json_object_get(json_object_get(said, "params"), "inputResponses");
+}
+
 /* ---- the headers of the stateless era ---- */
 
 static const char *named_in(const char *method, const json_t *params)
@@ -541,10 +548,12 @@ static void post_begin(struct exchange *exchange)
 		return;
 	}
 	ask->id = json_incref(json_object_get(ask->said, "id"));
-	if (is_own(exchange->tenant, ask->said))
-		hear(exchange, ask);
-	else
+	if (!is_own(exchange->tenant, ask->said))
 		refuse(exchange, 403, INVALID, "this is not for the session of a token");
+	else if (exchange->page == PAGE_NAMED && is_decision(ask->said))
+		refuse(exchange, 403, INVALID, "calls are answered in the dashboard, or by a program");
+	else
+		hear(exchange, ask);
 }
 
 static void delete_begin(struct exchange *exchange)

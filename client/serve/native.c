@@ -88,7 +88,7 @@ static const struct route routes[] = {
 	 .query = CALLS_QUERY},
 	{GET(SESSION "/calls", v1_calls, "The calls of functions that wait.", "Calls"), .query = CALLS_QUERY},
 	{POST(SESSION "/calls/{number}", v1_answer_call, "Answer a call, or approve it.", "Answer", NULL),
-	 .status = 204},
+	 .status = 204, .flags = ROUTE_OWN},
 
 	/* files */
 	{GET(SESSION "/files", v1_files, "A directory of the workspace.", "Files"),

@@ -1,4 +1,4 @@
-/* From a request to its route: who asks, whether a browser of another site made them ask, and what there is. */
+/* From a request to its route: who asks, and what there is. */
 #include "exchange.h"
 #include "schema.h"
 
@@ -6,42 +6,6 @@
 
 #include <math.h>
 #include <stdio.h>
-
-/* ---- browsers ---- */
-
-static size_t origin_host(const char *origin, const char **host)
-{
-	const char *at = strstr(origin, "://");
-
-	*host = at ? at + 3 : origin;
-	return strcspn(*host, "/");
-}
-
-/* A page of another site may make a browser send requests here, and with a name of its own for this machine even
- * read the answers. */
-static bool browser_may(struct exchange *exchange)
-{
-	const char *host = exchange_header(exchange, "Host"), *origin = exchange_header(exchange, "Origin"), *from;
-	size_t size;
-
-	if (!host && strcmp(exchange->method, "OPTIONS") != 0) {
-		answer_problem(exchange, 400, "bad_request", "a request has a Host");
-		return false;
-	}
-	if (exchange->server->open && host && !host_is_loopback(host, strlen(host))) {
-		answer_problem(exchange, 403, "denied",
-			       "without tokens Host is to be localhost, or an address of this machine's loopback");
-		return false;
-	}
-	if (!origin || exchange->door->any_origin)
-		return true;
-	size = origin_host(origin, &from);
-	if ((host && strlen(host) == size && strncasecmp(from, host, size) == 0) ||
-	    (exchange->server->open && host_is_loopback(from, size)))
-		return true;
-	answer_problem(exchange, 403, "denied", "this is for no page of another site");
-	return false;
-}
 
 /* ---- who asks ---- */
 
@@ -130,10 +94,12 @@ static bool no_route(struct exchange *exchange, const char *methods)
 		return false;
 	}
 	answer_header(exchange, "Allow", methods);
-	if (strcmp(exchange->method, "OPTIONS") == 0)
+	if (strcmp(exchange->method, "OPTIONS") == 0) {
+		page_preflight(exchange, methods);
 		answer_empty(exchange, 204);
-	else
+	} else {
 		answer_problem(exchange, 405, "bad_method", "this path takes %s", methods);
+	}
 	return false;
 }
 
@@ -167,7 +133,7 @@ bool route_find(struct exchange *exchange)
 		if (door->claims || *methods || exchange->route)
 			break;
 	}
-	if (!browser_may(exchange))
+	if (!page_may(exchange))
 		return false;
 	if (!exchange->route)
 		return no_route(exchange, methods);

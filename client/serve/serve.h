@@ -13,6 +13,7 @@ struct serve_options {
 	const char *listen;		 /* HOST:PORT, [HOST]:PORT or PORT; NULL: 127.0.0.1:8888 */
 	const char *tokens; /* the file of tokens; NULL: none are needed, and only loopback is listened on */
 	const char *certificate, *key; /* PEM files, both or none: TLS */
+	const char *origins;	       /* of other sites' pages that may ask, with commas between them; or NULL */
 };
 
 /* Returns when SIGTERM or SIGINT comes: 0, or an error, which was told on stderr. */

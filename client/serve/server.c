@@ -101,8 +101,7 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *http, co
 	(void)userdata;
 	(void)http;
 	(void)url;
-	(void)version;
-	return *contextp ? exchange_access(*contextp, method, upload, size) : MHD_NO;
+	return *contextp ? exchange_access(*contextp, method, version, upload, size) : MHD_NO;
 }
 
 static void on_completed(void *userdata, struct MHD_Connection *http, void **contextp,
@@ -273,7 +272,7 @@ static struct MHD_Daemon *http_start(struct server *server, const char *certific
 			 (certificate ? MHD_USE_TLS : 0);
 
 	return MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, server,
-				MHD_OPTION_CONNECTION_LIMIT, connections_limit(),
+				MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT, connections_limit(),
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
 				MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
 				on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
@@ -410,6 +409,17 @@ static int streams_open(struct server *server)
 		       : server_watch(server, server->streams_epoll, EPOLLIN, &server->on_streams);
 }
 
+static int origins_open(const struct server *server)
+{
+	const char *wrong = origins_wrong(server->options->origins);
+
+	return wrong ? say(-EINVAL,
+			   "--origins: expected SCHEME://HOST or SCHEME://HOST:PORT, with commas between, got "
+			   "\"%s\"",
+			   wrong)
+		     : 0;
+}
+
 static int server_open(struct server *server)
 {
 	int r;
@@ -417,7 +427,9 @@ static int server_open(struct server *server)
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (server->epoll < 0 || sodium_init() < 0)
 		return say(-EIO, "cannot begin: %s", strerror(errno));
-	r = signals_open(server);
+	r = origins_open(server);
+	if (!r)
+		r = signals_open(server);
 	if (!r)
 		r = streams_open(server);
 	if (!r)

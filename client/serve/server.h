@@ -140,6 +140,8 @@ void connections_of_none(struct tenant *tenant);
 /* Whether its client goes away while nothing reads from it: exchange_drop. */
 void connection_watch(struct connection *connection);
 void connection_unwatch(struct connection *connection);
+/* pages.c: the first of a list of origins that is none; NULL: all are. */
+const char *origins_wrong(const char *list);
 
 /* ---- tenants.c ---- */
 

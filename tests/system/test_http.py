@@ -147,26 +147,7 @@ def test_a_body_that_is_too_large(server: Server) -> None:
     it.close()
 
 
-# ---- browsers ----
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "localhost:1"}, 200),
-        ({"Host": "127.0.0.1"}, 200),
-        ({"Host": "[::1]:80"}, 200),
-        ({"Host": "evil.example"}, 403),
-        ({"Host": "localhost.evil.example"}, 403),
-        ({"Host": "127.0.0.1.evil.example"}, 403),
-        ({"Host": "localhost:80@evil.example"}, 403),
-        ({"Host": "localhost", "Origin": "http://evil.example"}, 403),
-        ({"Host": "localhost", "Origin": "null"}, 403),
-        ({"Host": "localhost", "Origin": "http://localhost:8000"}, 200),
-    ],
-)
-def test_pages_of_other_sites(server: Server, headers: dict[str, str], status: int) -> None:
-    assert server.ask("GET", "/health", headers=headers).status == status
+# ---- who may ----
 
 
 def test_without_tokens_only_loopback(daemon: Daemon) -> None:

@@ -144,17 +144,26 @@ static void adopted(struct exchange *exchange)
 	work->then(exchange);
 }
 
+/* The sandbox without a name is made for whoever has E2B's key, and on the ports of the debug mode, whose SDKs send
+ * none, by what no page can make a browser send. */
+static bool makes_debug(const struct exchange *exchange)
+{
+	return exchange_header(exchange, "X-API-KEY") || exchange_header(exchange, "Authorization") ||
+	       (is_fixed_port(exchange->server) && !exchange_is_simple(exchange));
+}
+
 static void adopt(struct exchange *exchange, const char *id)
 {
 	const char *session = exchange_session(exchange, id ? id : DEBUG_ID);
 	struct lair *lair = session ? exchange_lair(exchange) : NULL;
 	const char *profile = NULL;
+	bool makes = !id && makes_debug(exchange);
 
-	if (!lair || (!id && !profile_of(exchange, NULL, &profile)))
+	if (!lair || (makes && !profile_of(exchange, NULL, &profile)))
 		return;
 	exchange_wait_any(exchange,
-			  id ? lair_info(lair, &exchange->call, session)
-			     : lair_open(lair, &exchange->call, session, profile),
+			  makes ? lair_open(lair, &exchange->call, session, profile)
+				: lair_info(lair, &exchange->call, session),
 			  adopted);
 }
 

@@ -1,5 +1,6 @@
 """The dashboard in a real browser: URL, what to do, and more for that. It fails unless all is as it should be."""
 
+import json
 import os
 import re
 import shutil
@@ -526,6 +527,84 @@ def token(browser: Browser) -> None:
     expect(other.get_by_label("Token")).to_be_visible()
 
 
+# What a page tries, each in its turn; it tells of what it could read.
+TRIES = r"""async ([url, session]) => {
+  const at = `${url}/v1/sessions/${session}`;
+  const code = JSON.stringify({ code: "open('hit', 'a').write('x')" });
+  const json = { "Content-Type": "application/json" };
+  const told = [];
+  const ask = async (...what) => {
+    try {
+      const answer = await fetch(...what);
+      told.push(answer.type === "opaque" ? "opaque" : answer.status);
+    } catch {
+      told.push("refused");
+    }
+  };
+  await ask(`${at}/exec`, { method: "POST", headers: json, body: code });
+  await ask(`${at}/calls/1`, { method: "POST", headers: json, body: JSON.stringify({ approve: true }) });
+  await ask(`${at}/file?path=hit`, { method: "PUT", body: "x" });
+  await ask(at, { method: "DELETE" });
+  await ask(`${url}/v1/sessions`);
+  for (const referrerPolicy of ["no-referrer", "unsafe-url"])
+    for (const type of ["text/plain", "application/x-www-form-urlencoded"]) {
+      await ask(`${at}/exec`, { method: "POST", mode: "no-cors", headers: { "Content-Type": type }, body: code, referrerPolicy });
+      await ask(`${url}/execute`, { method: "POST", mode: "no-cors", headers: { "Content-Type": type }, body: code, referrerPolicy });
+    }
+  await ask(`${url}/contexts`, { mode: "no-cors" });
+  navigator.sendBeacon(`${at}/exec`, code);
+  for (const path of ["/contexts", "/v1/sessions"]) {
+    const image = new Image();
+    image.src = url + path;
+    await new Promise((done) => (image.onload = image.onerror = done));
+  }
+  await new Promise((done) => {
+    const events = new EventSource(`${at}/cells/1?input=true&calls=true`);
+    events.onopen = () => (told.push("events"), events.close(), done());
+    events.onerror = () => (events.close(), done());
+  });
+  await new Promise((done) => {
+    const socket = new WebSocket(url.replace("http", "ws") + "/v1/sessions");
+    socket.onopen = () => (told.push("socket"), done());
+    socket.onerror = done;
+  });
+  const frame = document.createElement("iframe");
+  frame.name = "form";
+  document.body.append(frame);
+  for (const enctype of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+    const form = document.createElement("form");
+    Object.assign(form, { method: "post", action: `${at}/exec`, enctype, target: "form" });
+    const field = document.createElement("input");
+    Object.assign(field, { name: '{"code": "open(\'hit\', \'a\').write(\'x\')", "a": "', value: '"}' });
+    form.append(field);
+    document.body.append(form);
+    const done = new Promise((loaded) => (frame.onload = loaded));
+    form.submit();
+    await done;
+  }
+  return told;
+}"""
+
+
+def other_page(browser: Browser) -> None:
+    """Of the address in argv[3]: what it may do with the session argv[4], as JSON."""
+    page = browser.new_page()
+    page.set_default_timeout(WAIT)
+    page.goto(sys.argv[3])
+    print(json.dumps(page.evaluate(TRIES, [URL, sys.argv[4]])))
+
+
+def linked(browser: Browser) -> None:
+    """A link of another page opens the dashboard."""
+    page = browser.new_page()
+    page.set_default_timeout(WAIT)
+    page.goto(sys.argv[3])
+    page.set_content(f'<a href="{URL}">here</a>')
+    page.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert page.evaluate("window.origin") == URL
+
+
 SCENES: dict[str, Callable[[Browser], None]] = {
     it.__name__: it
     for it in (
@@ -547,6 +626,8 @@ SCENES: dict[str, Callable[[Browser], None]] = {
         themes,
         token,
         away,
+        other_page,
+        linked,
     )
 }
 

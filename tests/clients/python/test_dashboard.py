@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
 import shutil
 import subprocess
@@ -34,10 +36,10 @@ def server(daemon: Daemon) -> Iterator[Server]:
 
 
 @pytest.fixture
-def look(browser: Path, server: Server, tmp_path: Path) -> Callable[..., None]:
+def look(browser: Path, server: Server, tmp_path: Path) -> Callable[..., str]:
     """Do what drive_dashboard.py has under that name. With LAIR_PICTURES its pictures are kept there."""
 
-    def run(scene: str, *more: str, url: str = server.url) -> None:
+    def run(scene: str, *more: str, url: str = server.url) -> str:
         env = {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
@@ -46,42 +48,43 @@ def look(browser: Path, server: Server, tmp_path: Path) -> Callable[..., None]:
         command = [str(browser), str(HERE / "drive_dashboard.py"), url, scene, *more]
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=150)
         assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     return run
 
 
-def test_sessions(look: Callable[..., None], server: Server) -> None:
+def test_sessions(look: Callable[..., str], server: Server) -> None:
     for name in ("one", "two"):
         server.exec(name, "x = bytearray(10 << 20)")
     look("sessions")
 
 
-def test_cells(look: Callable[..., None]) -> None:
+def test_cells(look: Callable[..., str]) -> None:
     look("cells")
 
 
-def test_more_cells_than_connections(look: Callable[..., None]) -> None:
+def test_more_cells_than_connections(look: Callable[..., str]) -> None:
     look("queue")
 
 
-def test_changes(look: Callable[..., None]) -> None:
+def test_changes(look: Callable[..., str]) -> None:
     look("changes")
 
 
-def test_deleting(look: Callable[..., None]) -> None:
+def test_deleting(look: Callable[..., str]) -> None:
     look("deleting")
 
 
-def test_a_flood_of_output(look: Callable[..., None]) -> None:
+def test_a_flood_of_output(look: Callable[..., str]) -> None:
     look("flood")
 
 
-def test_load(look: Callable[..., None], server: Server) -> None:
+def test_load(look: Callable[..., str], server: Server) -> None:
     server.exec("busy", "x = bytearray(10 << 20)")
     look("load")
 
 
-def test_a_cell_that_somebody_else_runs(look: Callable[..., None], daemon: Daemon, server: Server) -> None:
+def test_a_cell_that_somebody_else_runs(look: Callable[..., str], daemon: Daemon, server: Server) -> None:
     server.exec("theirs", "x = 1")
     told = daemon.lair(
         "exec", "-s", "theirs", "--detach", "print('slowly', flush=True); import time; time.sleep(600)"
@@ -90,13 +93,13 @@ def test_a_cell_that_somebody_else_runs(look: Callable[..., None], daemon: Daemo
     look("theirs")
 
 
-def test_checkpoints(look: Callable[..., None], server: Server) -> None:
+def test_checkpoints(look: Callable[..., str], server: Server) -> None:
     for i in range(1, 5):
         server.exec("tree", f"x = {i}")
     look("tree")
 
 
-def test_files(look: Callable[..., None], server: Server) -> None:
+def test_files(look: Callable[..., str], server: Server) -> None:
     server.exec(
         "papers",
         "import os; os.mkdir('more'); open('more/deep.txt', 'w').write('deep'); open('a.txt', 'w').write('hello')",
@@ -122,7 +125,7 @@ def offered(daemon: Daemon, name: str, code: str) -> tuple[threading.Thread, lis
     return thread, results
 
 
-def test_calls_that_ask(look: Callable[..., None], daemon: Daemon) -> None:
+def test_calls_that_ask(look: Callable[..., str], daemon: Daemon) -> None:
     code = "print(tools.pay('Ann', 1))\ntry:\n    tools.pay('Bob', 2)\nexcept PermissionError as error:\n    print(error)"
     thread, results = offered(daemon, "billing", code)
     look("calls")
@@ -130,7 +133,7 @@ def test_calls_that_ask(look: Callable[..., None], daemon: Daemon) -> None:
     assert results[0].stdout == "paid Ann\npay was refused: not today\n"
 
 
-def test_scripts_in_every_field(look: Callable[..., None], daemon: Daemon, server: Server) -> None:
+def test_scripts_in_every_field(look: Callable[..., str], daemon: Daemon, server: Server) -> None:
     name = "<img/src=x/onerror=hacked()>"
     thread, results = offered(
         daemon,
@@ -179,22 +182,22 @@ raise type(script, (Exception,), {{}})(script)
     look("hostile", name)
 
 
-def test_the_keyboard_alone(look: Callable[..., None], server: Server) -> None:
+def test_the_keyboard_alone(look: Callable[..., str], server: Server) -> None:
     server.exec("keys", "x = 1")
     look("keyboard")
 
 
-def test_names_for_those_who_do_not_see(look: Callable[..., None], server: Server) -> None:
+def test_names_for_those_who_do_not_see(look: Callable[..., str], server: Server) -> None:
     server.exec("named", "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()")
     look("names")
 
 
-def test_light_and_dark(look: Callable[..., None], server: Server) -> None:
+def test_light_and_dark(look: Callable[..., str], server: Server) -> None:
     server.exec("paint", "1 + 1")
     look("themes")
 
 
-def test_a_server_with_tokens(look: Callable[..., None], daemon: Daemon, server: Server, tmp_path: Path) -> None:
+def test_a_server_with_tokens(look: Callable[..., str], daemon: Daemon, server: Server, tmp_path: Path) -> None:
     file = str(tmp_path / "tokens")
     told = daemon.lair("token", "add", "ann", "--tokens", file)
     assert told.returncode == 0, told.stderr
@@ -202,6 +205,58 @@ def test_a_server_with_tokens(look: Callable[..., None], daemon: Daemon, server:
         look("token", told.stdout.split()[-1], url=it.url)
 
 
-def test_a_server_that_is_away(look: Callable[..., None], server: Server) -> None:
+def test_a_server_that_is_away(look: Callable[..., str], server: Server) -> None:
     server.exec("away", "1 + 1")
     look("away")
+
+
+# ---- pages of others ----
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>another</title>")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def other() -> Iterator[str]:
+    """The address of a web application on another port of this machine."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as it:
+        thread = threading.Thread(target=it.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{it.server_port}"
+        it.shutdown()
+        thread.join()
+
+
+def sessions(daemon: Daemon) -> set[str]:
+    return {it.session for it in daemon.client().list()}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_page_of_another_port_does_nothing(
+    look: Callable[..., str], daemon: Daemon, server: Server, other: str, host: str
+) -> None:
+    server.exec("victim", "1")
+    told = json.loads(look("other_page", other.replace("127.0.0.1", host), "victim"))
+    assert set(told) == {"refused", "opaque"}
+    assert server.exec("victim", "import os; os.path.exists('hit')")["text"] == "False"
+    assert sessions(daemon) == {"victim"}
+
+
+def test_a_page_that_was_named_may_ask(look: Callable[..., str], daemon: Daemon, other: str) -> None:
+    with server_of(daemon, "--origins", other) as it:
+        it.exec("named", "1")
+        told = json.loads(look("other_page", other, "named", url=it.url))
+    assert told[:5] == [200, 403, 201, 204, 200]
+
+
+def test_a_link_of_another_page(look: Callable[..., str], server: Server, other: str) -> None:
+    server.exec("shown", "1")
+    look("linked", other)
