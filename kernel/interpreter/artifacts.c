@@ -2,7 +2,9 @@
  * and nobody else can. So no file is remembered from one cell to the next, and it does not matter who wrote: C,
  * a child process or another interpreter. The price is a look at every file. It is not paid if the cell took
  * next to no time and Python has seen nothing that may write; nor, if there are many files, when the witness says
- * that nothing has happened to any. And it is bounded, in time and in number.
+ * that nothing has happened to any. And it is bounded, in time and in number. Whatever the look cannot reach counts
+ * as changed, and so does everything if the clock was set back during the cell: then the warden compares, with its
+ * rights and without a clock.
  *
  * The kernel's file times advance in ticks of a few milliseconds, or finer. A file that the first of two cells
  * in one tick wrote would belong to both. So if the first has written, the second waits for the next tick. A
@@ -42,6 +44,7 @@ static struct {
 	char home[PATH_MAX];
 	struct timespec began, newest; /* in file time: when the cell began; the newest change that was told */
 	uint64_t began_ns;
+	int64_t clock; /* the least that the wall clock can have been ahead of the monotonic one then */
 	msgpack_sbuffer records, array, mapped;
 	bool maps;	/* there were maps at the end of the last cell */
 	unsigned seen;	/* files, at the last look */
@@ -55,6 +58,7 @@ struct look {
 	unsigned depth, told, seen;
 	uint64_t until;
 	bool more, changed;
+	bool blind;	/* something could not be looked at */
 	unsigned quiet; /* in a directory whose files are not told */
 };
 
@@ -115,6 +119,20 @@ bool artifacts_too_soon(struct timespec newest, struct timespec now)
 	return newest.tv_sec && !before(newest, now) && before(newest, set_back);
 }
 
+/* Both clocks are slewed alike, so only a step changes the difference. */
+static int64_t wall_ns(void)
+{
+	return (int64_t)clock_ns(CLOCK_REALTIME);
+}
+
+/* Whether file times of this cell may be older than its beginning. */
+static bool clock_was_set_back(void)
+{
+	int64_t earliest = (int64_t)clock_ns(CLOCK_MONOTONIC);
+
+	return wall_ns() - earliest < artifacts.clock;
+}
+
 void artifacts_begin(void)
 {
 	static const struct timespec moment = {.tv_nsec = 500000};
@@ -122,7 +140,9 @@ void artifacts_begin(void)
 	while (clock_gettime(CLOCK_REALTIME_COARSE, &artifacts.began) == 0 &&
 	       artifacts_too_soon(artifacts.newest, artifacts.began))
 		nanosleep(&moment, NULL);
+	artifacts.clock = wall_ns();
 	artifacts.began_ns = clock_ns(CLOCK_MONOTONIC);
+	artifacts.clock -= (int64_t)artifacts.began_ns;
 }
 
 /* ---- telling ---- */
@@ -201,6 +221,13 @@ static void tell(struct look *look, const char *name, const struct statx *status
 
 /* ---- looking ---- */
 
+/* An entry of unknown type may be no directory. A removed one was removed during the look. */
+static void cannot_look(struct look *look)
+{
+	look->changed |= errno == ENOENT;
+	look->blind |= errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
+}
+
 static void look_at(struct look *look, int directory, const char *name)
 {
 	struct timespec changed;
@@ -211,16 +238,17 @@ static void look_at(struct look *look, int directory, const char *name)
 		return;
 	}
 	if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
-		  STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_BTIME, &status) < 0 ||
-	    !S_ISREG(status.stx_mode))
+		  STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_BTIME, &status) < 0) {
+		cannot_look(look);
 		return;
+	}
 	changed = time_of(status.stx_ctime);
 	if (before(changed, artifacts.began))
 		return;
 	if (before(artifacts.newest, changed))
 		artifacts.newest = changed;
 	look->changed = true;
-	if (!look->quiet)
+	if (!look->quiet && S_ISREG(status.stx_mode))
 		tell(look, name, &status);
 }
 
@@ -254,8 +282,10 @@ static void descend(struct look *look, int parent, const char *name)
 		return;
 	}
 	directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (directory < 0)
+	if (directory < 0) {
+		cannot_look(look);
 		return;
+	}
 	memcpy(look->path + look->size, name, length);
 	look->path[look->size + length] = '/';
 	look->size += length + 1;
@@ -273,6 +303,12 @@ static bool is_dots(const char *name)
 	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
+/* Copies for branches lie there. */
+static bool is_branches(const struct look *look, const char *name)
+{
+	return look->depth == 0 && strcmp(name, ".branches") == 0;
+}
+
 static void look_into(struct look *look, int directory)
 {
 	char entries[8192] __attribute__((aligned(8)));
@@ -286,10 +322,10 @@ static void look_into(struct look *look, int directory)
 			at += entry->d_reclen;
 			if (is_dots(entry->d_name))
 				continue;
-			if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
+			if (entry->d_type != DT_DIR)
 				look_at(look, directory, entry->d_name);
 			if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-			    strcmp(entry->d_name, ".branches") != 0)
+			    !is_branches(look, entry->d_name))
 				descend(look, directory, entry->d_name);
 		}
 	}
@@ -364,7 +400,7 @@ static bool is_look_due(void)
 	bool differs = may_differ();
 	siginfo_t child;
 
-	return differs || artifacts.maps || is_held_changed() ||
+	return differs || clock_was_set_back() || artifacts.maps || is_held_changed() ||
 	       waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
@@ -375,7 +411,8 @@ static void look_all(struct look *look)
 	if (home >= 0)
 		look_into(look, home);
 	else
-		look->more = errno != ENOENT;
+		cannot_look(look);
+	look->more |= look->blind;
 	fd_close(home);
 }
 
@@ -393,6 +430,7 @@ static void look_again(struct look *look)
 	bool changed;
 
 	look_all(look);
+	look->more |= clock_was_set_back();
 	artifacts.seen = look->seen;
 	artifacts.held = look->seen < MANY ? 0 : positions_held(artifacts.began, &changed);
 }
