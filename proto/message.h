@@ -916,13 +916,13 @@ WIRE_MESSAGE(built_message, "built", NO_ID, BUILT_FIELDS);
 	F(m, UINT, signal, REQUIRED)
 
 /* To a warden: fork the pristine image; to a frozen interpreter: fork yourself. Four descriptors travel along: the
- * interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. hold: it does nothing
- * until it gets `settle`. */
+ * interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. hold: nothing of it runs
+ * until it gets `settle`. directory: it works in that branch's directory, which is filled, or else to be made. */
 #define SPAWN_FIELDS(F, m)                                                                                         \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, FLAG, reseed, OPTIONAL)                                                                               \
 	F(m, FLAG, hold, OPTIONAL)                                                                                 \
-	F(m, FLAG, empty, OPTIONAL)                                                                                \
+	F(m, FLAG, filled, OPTIONAL)                                                                               \
 	F(m, STR, directory, OPTIONAL)
 #define ADOPT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, serial, REQUIRED)                                                                               \
@@ -939,11 +939,12 @@ WIRE_MESSAGE(built_message, "built", NO_ID, BUILT_FIELDS);
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, UINT, max, REQUIRED)                                                                                  \
 	F(m, RAW, mapped, OPTIONAL)
-/* Bring the files of that state back. look: look at all that is there. */
+/* Bring the files of that state back. The directory of a branch is made if it is not there. still: array of uint,
+ * interpreters that must not run meanwhile. */
 #define BRING_FILES_FIELDS(F, m)                                                                                   \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, STR, directory, OPTIONAL)                                                                             \
-	F(m, FLAG, look, OPTIONAL)
+	F(m, RAW, still, OPTIONAL)
 
 /* How the files of the state since differ from those of the state until. */
 #define COMPARE_FILES_FIELDS(F, m)                                                                                 \
@@ -959,6 +960,7 @@ WIRE_MESSAGE(discard_message, "discard", NO_ID, SERIAL_FIELDS); /* kill it, and 
 WIRE_MESSAGE(survey_message, "survey", NO_ID, SURVEY_FIELDS);
 WIRE_MESSAGE(keep_files_message, "keep_files", NO_ID, KEEP_FILES_FIELDS);
 WIRE_MESSAGE(bring_files_message, "bring_files", NO_ID, BRING_FILES_FIELDS);
+WIRE_MESSAGE(leave_files_message, "leave_files", NO_ID, SERIAL_FIELDS); /* stop bringing them back */
 WIRE_MESSAGE(compare_files_message, "compare_files", NO_ID, COMPARE_FILES_FIELDS);
 WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 
@@ -998,6 +1000,12 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 	F(m, FLAG, refused, OPTIONAL)                                                                              \
 	F(m, STR, why, OPTIONAL)
 
+/* Said now and then while files are being brought back, when some more of that is done. size, files: at most so
+ * much is written for it. */
+#define FILES_GOING_FIELDS(F, m)                                                                                   \
+	F(m, UINT, size, REQUIRED)                                                                                 \
+	F(m, UINT, files, REQUIRED)
+
 /* files: array of file_difference; more: how many more. why: they are not known. */
 #define FILES_COMPARED_FIELDS(F, m)                                                                                \
 	F(m, UINT, serial, REQUIRED)                                                                               \
@@ -1015,6 +1023,7 @@ WIRE_MESSAGE(exited_message, "exited", NO_ID, EXITED_FIELDS);
 WIRE_MESSAGE(surveyed_message, "surveyed", NO_ID, SURVEYED_FIELDS);
 WIRE_MESSAGE(files_kept_message, "files_kept", NO_ID, FILES_KEPT_FIELDS);
 WIRE_MESSAGE(files_back_message, "files_back", NO_ID, FILES_BACK_FIELDS);
+WIRE_MESSAGE(files_going_message, "files_going", NO_ID, FILES_GOING_FIELDS);
 WIRE_MESSAGE(files_compared_message, "files_compared", NO_ID, FILES_COMPARED_FIELDS);
 
 /* ---- router to interpreter (a link) ---- */

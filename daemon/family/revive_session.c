@@ -472,6 +472,7 @@ static void filing_from(struct session *session, struct bytes body)
 	if (!body.data || wire_decode_known(record, &filing_record_schema, body, &fault))
 		return;
 	FILING_VALUES(RECORD_TAKE, filing);
+	filing->state = MIN(filing->state, FILING_LEAVES);
 	text_from(filing->stay, sizeof(filing->stay), record->stay);
 	text_from(filing->unkept, sizeof(filing->unkept), record->unkept);
 	if (record->mapped.size > 0)

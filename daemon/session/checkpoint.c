@@ -128,25 +128,10 @@ static void end_homeless(struct session *session, const char *why)
 	session_end(session, "files");
 }
 
-/* A branch with files is told of when it has them, whether or not it has a checkpoint. Returns -1 if it can have
- * none, and has ended. */
-static int tell_frozen(struct session *session, const char *why)
-{
-	int r = operation_is_birth(session) ? filing_on_born(session) : 0;
-
-	if (r < 0) {
-		end_homeless(session, strerror(-r));
-		return -1;
-	}
-	if (r == 0)
-		operation_on_frozen(session, why);
-	return 0;
-}
-
-int session_abandon_freeze(struct session *session, const char *why)
+void session_abandon_freeze(struct session *session, const char *why)
 {
 	session->freezing = warden_discard(session->warden, session->freezing);
-	return tell_frozen(session, why);
+	operation_on_frozen(session, why);
 }
 
 /* Returns 0, also if there is no copy for a good reason; or -1: then the session gets the rest of the event. */
@@ -169,7 +154,8 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 			end_homeless(session, why);
 			return -1;
 		}
-		return session_abandon_freeze(session, why);
+		session_abandon_freeze(session, why);
+		return 0;
 	}
 	session->freezing = NULL;
 	if (warden_adopt(session->warden, copy, frozen->pid) || interpreter_attach(copy, &session->tenant) ||
@@ -180,7 +166,8 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 	session->history.base->deeds = session->deeds;
 	filing_on_frozen(session, session->history.base);
 	measure_after(session, MEASURE_US);
-	return tell_frozen(session, NULL); /* with its name, it does not count among those without */
+	operation_on_frozen(session, NULL); /* with its name, it does not count among those without */
+	return 0;
 }
 
 void session_finish_frozen(struct session *session, const struct details *details)
@@ -219,8 +206,8 @@ void session_freeze(struct session *session)
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
 		log_warn(session->name, "no checkpoint: %s", strerror(-r));
 		session_let_source_go(session);
-		if (!tell_frozen(session, strerror(-r)))
-			session_begin_idle(session);
+		operation_on_frozen(session, strerror(-r));
+		session_begin_idle(session);
 	} else if (r) {
 		session_kill_interpreter(session, "violation");
 	} else {

@@ -127,8 +127,8 @@ void session_note_rewriting(struct session *session, const struct done_message *
 /* Why there is no checkpoint for now; NULL: there may be one. */
 #define SPARES_SIZE 224
 const char *session_spares(char text[static SPARES_SIZE], const struct session *session);
-/* No copy comes of it. Returns -1 if the session has ended for that. */
-int session_abandon_freeze(struct session *session, const char *why);
+/* No copy comes of it. */
+void session_abandon_freeze(struct session *session, const char *why);
 /* Forget checkpoints until the rest is within the limits. */
 void session_trim_history(struct session *session);
 /* Its timer, where there are any. */
@@ -155,9 +155,6 @@ void session_put_back(struct session *session);
 void session_thaw(struct session *session, const struct spawn_message *how, struct interpreter *frozen);
 /* The session is no longer being forked from its source. */
 void session_let_source_go(struct session *session);
-/* The interpreter was forked with `hold`, and goes on now. @files: some have been put there. Returns 0 or -errno.
- */
-int session_settle(struct session *session, bool files);
 /* Kill the interpreter and at once make its successor, a fork of @target; NULL: of the pristine image. */
 void session_replace(struct session *session, struct checkpoint *target, const char *cause);
 /* There is no successor yet: one is made when the old interpreter is dead. */

@@ -1,5 +1,7 @@
 /* Filing. A number stands for the files of one moment. Checkpoints whose files are the same have the same number.
- * When none has it any more, the warden forgets the files. */
+ * When none has it any more, the warden forgets the files. What comes from the warden, and the deadline, is in one
+ * table of states and events, below. What a session says decides only when its files are kept: to bring them back,
+ * the warden looks at all of them. */
 #include "filing.h"
 
 #include "base/log.h"
@@ -9,9 +11,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* How long it may take to bring files back. */
+/* How long the warden may take to get any further with bringing files back. */
 #define BRING_US (120 * 1000000ULL)
 #define MAPPED_SIZE_MAX 1024
+
+enum event {
+	EVENT_FILES_KEPT,
+	EVENT_FILES_GOING, /* the warden gets further */
+	EVENT_FILES_BACK,
+	EVENT_FILES_LATE, /* it does not, or somebody will not wait */
+	_EVENT_FILES_N,
+};
+
+static void filing_event(struct session *session, enum event event, const void *message);
 
 void filing_init(struct session *session)
 {
@@ -98,16 +110,16 @@ void filing_note(struct session *session, const struct done_message *done)
 		session->filing.stale |= done->changed;
 		return;
 	}
-	session->filing.stale |= done->changed || session->filing.restless || session->filing.mapped.size > 0;
-	session->filing.restless = done->restless || is_shared(session);
+	session->filing.stale |= done->changed || session->filing.restless;
 	session->filing.mapped.size = 0;
 	if (done->mapped.data && done->mapped.size < MAPPED_SIZE_MAX)
 		(void)msgpack_sbuffer_write(&session->filing.mapped, done->mapped.data, done->mapped.size);
+	session->filing.restless = done->restless || session->filing.mapped.size > 0 || is_shared(session);
 }
 
 void filing_doubt(struct session *session)
 {
-	session->filing.stale |= session->filing.restless || session->filing.mapped.size > 0;
+	session->filing.stale |= session->filing.restless;
 }
 
 void filing_note_put(struct session *session)
@@ -117,6 +129,18 @@ void filing_note_put(struct session *session)
 	list_for_each (member, &session->warden->tenants, tenant.node)
 		if (same_workspace(member, session))
 			member->filing.stale |= filing_is_on(member);
+}
+
+/* What the warden is asked for, from now on. */
+static void ask(struct session *session, enum filing_state state, uint64_t number)
+{
+	session->filing.state = state;
+	session->filing.asked = number;
+}
+
+bool filing_is_under_way(const struct session *session)
+{
+	return session->filing.state > FILING_KEEPS;
 }
 
 /* They are those of the present state, if no cell has run since. */
@@ -137,14 +161,14 @@ void filing_keep(struct session *session)
 	bool is_copied = operation_is_birth(session) && session->operation->files;
 	uint64_t number;
 
-	if (!filing_is_on(session) || !session->filing.stale || session->filing.bringing || is_copied)
+	if (!filing_is_on(session) || !session->filing.stale || filing_is_under_way(session) || is_copied)
 		return;
 	number = warden_keep_files(session->warden, directory_of(session), session->profile->checkpoint_files,
 				   wire_bytes(&session->filing.mapped));
 	if (!number)
 		return;
 	session->filing.stale = session->filing.lack = false;
-	session->filing.asked = number;
+	ask(session, FILING_KEEPS, number);
 	number_set(session, &session->filing.now, number);
 	belong(session, number);
 }
@@ -152,7 +176,7 @@ void filing_keep(struct session *session)
 bool filing_waits(struct session *session)
 {
 	filing_keep(session);
-	return session->filing.asked != 0;
+	return session->filing.state != FILING_QUIET;
 }
 
 /* Whether one has them. */
@@ -188,9 +212,14 @@ void filing_on_kept(struct session *session, const struct files_kept_message *ke
 			 kept->why.data);
 	if (session->filing.now == kept->serial)
 		note_now(session, kept->files, noted ? 0 : kept->size, kept->why.size > 0);
-	if (session->filing.asked != kept->serial || session->filing.bringing)
-		return;
-	session->filing.asked = 0;
+	if (session->filing.asked == kept->serial)
+		filing_event(session, EVENT_FILES_KEPT, kept);
+}
+
+static void on_kept(struct session *session, const void *message)
+{
+	(void)message;
+	ask(session, FILING_QUIET, 0);
 	session_proceed(session);
 }
 
@@ -201,7 +230,6 @@ void filing_on_frozen(struct session *session, struct checkpoint *checkpoint)
 	checkpoint->files_lack = session->filing.lack;
 	checkpoint->files_size = session->filing.size;
 	session->filing.size = 0; /* the next one shares them */
-	checkpoint->restless = session->filing.restless;
 	session->filing.aside = false;
 	number_set(session, &session->filing.base, session->filing.now);
 }
@@ -214,16 +242,11 @@ static uint64_t number_wanted(const struct session *session)
 {
 	const struct checkpoint *target = session->target;
 
+	if (session->filing.origin)
+		return session->filing.origin;
 	if (!session->operation && target == session->history.base)
 		return session->filing.base;
 	return target ? target->files : session->filing.first;
-}
-
-/* Nothing is known of what an interpreter has done that did not end its cell. */
-static bool is_known(const struct session *session)
-{
-	return session->operation && session->history.saved && !session->filing.stale &&
-	       !session->filing.restless && session->filing.mapped.size == 0 && !is_shared(session);
 }
 
 static void stay(struct session *session, const char *why)
@@ -251,11 +274,22 @@ static void stay_kept(struct session *session)
 		stay(session, "going back leaves them as they are here");
 }
 
-bool filing_bring(struct session *session)
+static int bring(struct session *session)
 {
 	uint64_t number = number_wanted(session);
+	int r = number ? warden_bring_files(session->warden, &session->tenant, directory_of(session), number)
+		       : -ESTALE;
 
-	session->filing.asked = 0;
+	if (r)
+		return r;
+	ask(session, FILING_BRINGS, number);
+	session_deadline(session, BRING_US);
+	return 0;
+}
+
+bool filing_bring(struct session *session)
+{
+	ask(session, FILING_QUIET, 0);
 	if (!goes_back(session)) {
 		session->filing.stale = session->filing.aside = true;
 		return false;
@@ -272,13 +306,10 @@ bool filing_bring(struct session *session)
 		stay(session, "another session works in them, too");
 		return false;
 	}
-	if (!number || warden_bring_files(session->warden, directory_of(session), number, !is_known(session))) {
+	if (bring(session)) {
 		stay(session, "they were not kept");
 		return false;
 	}
-	session->filing.asked = number;
-	session->filing.bringing = true;
-	session_deadline(session, BRING_US);
 	return true;
 }
 
@@ -295,46 +326,118 @@ static void note_back(struct session *session, const struct files_back_message *
 		log_warn(session->name, "its files were not all brought back: %s", session->filing.stay);
 }
 
-/* A branch without all of its files would be another state. */
-static void on_filled(struct session *session, const struct files_back_message *back)
+/* What is there now is the state that was wanted, but for what is told. */
+static void note_state(struct session *session, const struct files_back_message *back)
 {
-	char why[256];
+	session->filing.stale = session->filing.aside = back->why.size > 0;
+	session->filing.restless = false;
+	session->filing.mapped.size = 0;
+	if (back->refused)
+		return;
+	number_set(session, &session->filing.now, back->serial);
+	number_set(session, &session->filing.base, back->serial);
+	note_now(session, session->target ? session->target->n_files : 0, 0,
+		 session->target && session->target->files_lack);
+}
 
-	snprintf(why, sizeof(why), "%.*s", (int)back->why.size, back->why.data ? back->why.data : "");
-	if (why[0]) {
-		operation_on_homeless(session, "unsupported", why);
-		session_end(session, "files");
-	} else if (session_settle(session, true)) {
-		session_end(session, "internal");
-	} else {
-		operation_on_born(session);
-		session_proceed(session);
+/* A branch without all of its files would be another state. */
+static void refuse_birth(struct session *session, struct bytes why)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%.*s", (int)MIN(why.size, sizeof(text) - 1), why.data);
+	operation_on_homeless(session, "unsupported", text);
+	session_end(session, "files");
+}
+
+static void on_back(struct session *session, const void *message)
+{
+	const struct files_back_message *back = message;
+	bool born = operation_is_birth(session);
+
+	ask(session, FILING_QUIET, 0);
+	session->filing.stale = true;
+	quota_on_back(session->warden);
+	if (session->state != SESSION_SWEEPING)
+		return;
+	if (born && back->why.size > 0) {
+		refuse_birth(session, back->why);
+		return;
 	}
+	if (!born) {
+		note_back(session, back);
+		note_state(session, back);
+	}
+	session_restore_after_files(session);
+}
+
+static void on_going(struct session *session, const void *message)
+{
+	(void)message;
+	session_deadline(session, BRING_US);
+}
+
+static void leave(struct session *session, const void *message)
+{
+	(void)message;
+	log_warn(session->name, "bringing its files back is given up");
+	warden_leave_files(session->warden, session->filing.asked);
+	ask(session, FILING_LEAVES, session->filing.asked);
+	session_deadline(session, PATIENCE_US);
+}
+
+/* Whatever holds the warden up, the session does not wait for it. What the warden still does is seen by the next
+ * look. */
+static void go_without(struct session *session, const void *message)
+{
+	const struct files_back_message back = {
+		.serial = session->filing.asked, .refused = true, .why = BYTES("the warden does not answer")};
+
+	(void)message;
+	on_back(session, &back);
+}
+
+/* An empty place: it is too late, or too early, for that. */
+static void (*const table[_FILING_STATE_N][_EVENT_FILES_N])(struct session *, const void *) = {
+	[FILING_QUIET] = {NULL},
+	[FILING_KEEPS] = {[EVENT_FILES_KEPT] = on_kept},
+	[FILING_BRINGS] =
+		{
+			[EVENT_FILES_GOING] = on_going,
+			[EVENT_FILES_BACK] = on_back,
+			[EVENT_FILES_LATE] = leave,
+		},
+	[FILING_LEAVES] =
+		{
+			[EVENT_FILES_BACK] = on_back,
+			[EVENT_FILES_LATE] = go_without,
+		},
+};
+
+static void filing_event(struct session *session, enum event event, const void *message)
+{
+	if (table[session->filing.state][event])
+		table[session->filing.state][event](session, message);
 }
 
 void filing_on_back(struct session *session, const struct files_back_message *back)
 {
-	if (!session->filing.bringing || session->filing.asked != back->serial)
-		return;
-	session->filing.asked = 0;
-	session->filing.bringing = false;
-	session->filing.stale = true;
-	if (session->state != SESSION_SWEEPING) {
-		if (operation_is_birth(session))
-			on_filled(session, back);
-		return;
-	}
-	note_back(session, back);
-	session->filing.stale = session->filing.aside = back->why.size > 0;
-	session->filing.restless = false;
-	session->filing.mapped.size = 0;
-	if (!back->refused) {
-		number_set(session, &session->filing.now, back->serial);
-		number_set(session, &session->filing.base, back->serial);
-		note_now(session, session->target ? session->target->n_files : 0, 0,
-			 session->target && session->target->files_lack);
-	}
-	session_restore_after_files(session);
+	if (session->filing.asked == back->serial)
+		filing_event(session, EVENT_FILES_BACK, back);
+}
+
+void filing_on_going(struct session *session)
+{
+	filing_event(session, EVENT_FILES_GOING, NULL);
+}
+
+bool filing_on_late(struct session *session)
+{
+	bool under_way = filing_is_under_way(session);
+
+	if (under_way)
+		filing_event(session, EVENT_FILES_LATE, NULL);
+	return under_way;
 }
 
 void filing_told(struct session *session)
@@ -367,17 +470,18 @@ void filing_split(struct session *session, const struct session *parent)
 	session->filing.stale = session->filing.restless = true;
 }
 
-int filing_on_born(struct session *session)
+void filing_fill(struct session *session)
 {
-	int r;
+	session->state = SESSION_SWEEPING;
+	if (bring(session))
+		refuse_birth(session, BYTES("they were not kept"));
+}
 
-	if (!filing_is_on(session) || !session->filing.origin)
-		return 0;
-	r = warden_bring_files(session->warden, directory_of(session), session->filing.origin, true);
-	if (r)
-		return r;
-	session->filing.asked = session->filing.origin;
-	session->filing.bringing = true;
-	session->filing.origin = 0;
-	return 1;
+void filing_filled(struct session *session, struct spawn_message *how)
+{
+	if (!session->filing.origin)
+		return;
+	how->directory = bytes_of(directory_of(session));
+	how->filled = true;
+	number_set(session, &session->filing.origin, 0);
 }

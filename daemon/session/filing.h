@@ -1,10 +1,12 @@
 /* The files of a session's states: kept after each cell that has changed some, and brought back with the state. The
- * warden does it; here is when, and which. A cell begins only when the files that it may overwrite are kept. */
+ * warden does it; here is when, and which. A cell begins only when the files that it may overwrite are kept, and an
+ * interpreter only when its files are back. */
 #pragma once
 
 #include "session.h"
 
 struct done_message;
+struct spawn_message;
 
 void filing_init(struct session *session);
 void filing_deinit(struct session *session);
@@ -35,12 +37,20 @@ bool filing_has_all(const struct session *session, const struct checkpoint *chec
 void filing_branch(struct session *session, const struct checkpoint *from, bool copy);
 /* It begins in the middle of a cell of @parent, in the same files. */
 void filing_split(struct session *session, const struct session *parent);
-/* It has its copy: make that what the state has. Returns 1 if that is under way, and operation_on_born follows; 0
- * if there is nothing to do, or -errno. */
-int filing_on_born(struct session *session);
+/* Put the files of its state into its directory before it lives; then session_restore_after_files follows. */
+void filing_fill(struct session *session);
+/* They are there: @how says so to the one that is to work there. */
+void filing_filled(struct session *session, struct spawn_message *how);
 
 void filing_on_kept(struct session *session, const struct files_kept_message *kept);
 void filing_on_back(struct session *session, const struct files_back_message *back);
+/* Its warden gets further with somebody's files. */
+void filing_on_going(struct session *session);
+/* The deadline has come, or somebody will not wait. Whether files were being brought back; then the warden is told
+ * to give that up, or, if it has been told, the session goes on without it. */
+bool filing_on_late(struct session *session);
+/* Whether they are being brought back. */
+bool filing_is_under_way(const struct session *session);
 
 /* What a reply says of them; it is told once. */
 void filing_told(struct session *session);

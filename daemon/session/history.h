@@ -21,7 +21,6 @@ struct checkpoint {
 	uint64_t n_files;		    /* how many, when that is known */
 	uint64_t files_size;		    /* bytes that are kept of them, and not for the state before */
 	bool files_lack;		    /* some of them are not kept */
-	bool restless;			    /* it may change files as soon as it lives */
 	struct checkpoint *parent;	    /* older, so before it in the list; NULL: the pristine image */
 	uint64_t position;		    /* in the list that a client got last, from 1 on */
 	bool severed;			    /* the state before it has been forgotten */

@@ -593,6 +593,11 @@ static void on_files_back(struct tenant *tenant, const struct files_back_message
 	filing_on_back(session_of(tenant), back);
 }
 
+static void on_files_going(struct tenant *tenant)
+{
+	filing_on_going(session_of(tenant));
+}
+
 static void on_files_compared(struct tenant *tenant, const struct files_compared_message *compared)
 {
 	comparing_on_files(session_of(tenant), compared);
@@ -650,6 +655,7 @@ const struct tenant_ops session_tenant_ops = {
 	.on_lost = on_lost,
 	.on_files_kept = on_files_kept,
 	.on_files_back = on_files_back,
+	.on_files_going = on_files_going,
 	.on_files_compared = on_files_compared,
 	.end = end,
 	.is_closing = is_closing,

@@ -274,7 +274,7 @@ void operation_on_frozen(struct session *session, const char *why)
 		client_error(clients_of(session), &operation->request, "unsupported",
 			     "the state of session \"%s\" cannot be saved now: %s", session->id, why);
 		operation_done(session);
-	} else if (operation->kind == OPERATION_BRANCH && session->filing.asked) {
+	} else if (operation->kind == OPERATION_BRANCH && session->filing.state == FILING_KEEPS) {
 		/* Not before it is known whether its files are kept. */
 		session->operation = NULL;
 		list_append(session->operations.next, &operation->node);

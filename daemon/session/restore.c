@@ -117,17 +117,11 @@ void session_thaw(struct session *session, const struct spawn_message *how, stru
 	session_deadline(session, PATIENCE_US);
 }
 
-int session_settle(struct session *session, bool files)
-{
-	const struct settle_message settle = {.files = files};
-
-	return interpreter_send(session->live, &settle_message_schema, &settle);
-}
-
 /* The successor has waited until the last interpreter, and everything it had started, was dead. */
 static void take_over(struct session *session)
 {
 	const struct filing *filing = &session->filing;
+	const struct settle_message settle = {.files = filing->back.size > 0 || filing->more > 0 || filing->aside};
 	int r;
 
 	session->live = session->successor;
@@ -135,7 +129,7 @@ static void take_over(struct session *session)
 	budget_count(session->warden);
 	r = interpreter_attach(session->live, &session->tenant);
 	if (!r && session->target)
-		r = session_settle(session, filing->back.size > 0 || filing->more > 0 || filing->aside);
+		r = interpreter_send(session->live, &settle_message_schema, &settle);
 	if (r)
 		restore_failed(session, r);
 	else
@@ -151,12 +145,13 @@ void session_let_source_go(struct session *session)
 		warden_discard(session->warden, source);
 }
 
-/* A branch died before it had a checkpoint of its own: no cell has begun in it. */
+/* A branch died before it had a checkpoint of its own, or had to wait for its files: no cell has begun in it. */
 static void grow_again(struct session *session)
 {
-	const struct spawn_message how = {.reseed = true};
+	struct spawn_message how = {.reseed = true};
 
 	session->growing = true;
+	filing_filled(session, &how);
 	session_thaw(session, &how, session->source);
 }
 
@@ -294,8 +289,8 @@ void session_replace_after_exit(struct session *session, const struct details *d
 		session_end(session, "internal");
 		return;
 	}
-	if (session->freezing && session_abandon_freeze(session, "its interpreter ended"))
-		return;
+	if (session->freezing)
+		session_abandon_freeze(session, "its interpreter ended");
 	if (!session->id[0]) {
 		if (session->cell)
 			session_finish_cell(session, &session->verdict);
@@ -328,7 +323,7 @@ void session_replace_after_exit(struct session *session, const struct details *d
 
 void session_restore_after_files(struct session *session)
 {
-	if (!list_empty(&session->resets)) {
+	if (!list_empty(&session->resets) && !operation_is_birth(session)) {
 		session->target = NULL;
 		session_let_source_go(session);
 	}
@@ -382,9 +377,6 @@ static int succeed(struct session *session, struct checkpoint *target)
 	struct spawn_message how;
 
 	session->successor_of = target;
-	/* It would change files before they are those of its state. */
-	if (target && target->restless && filing_is_on(session))
-		return -EAGAIN;
 	if (!target)
 		return warden_spawn(session->warden, session->workspace, &session->successor);
 	how = how_to_thaw(session, target);

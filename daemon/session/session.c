@@ -153,8 +153,8 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 		return -ENOMEM;
 	}
 	how.directory = bytes_of(operation->files ? directory : NULL);
-	how.empty = how.hold = operation->files && filing_has_all(session, from);
 	session->growing = true;
+	session->source = from->interpreter;
 	session->n_cells = session->at = from->cell;
 	journal_copy(&session->journal, &parent->journal, from->cell);
 	session->deeds = from->deeds;
@@ -164,7 +164,10 @@ int session_new_branch(struct session **sessionp, struct session *parent, struct
 	warden_join(session->warden, &session->tenant);
 	session_arm_hard(session);
 	*sessionp = session;
-	session_thaw(session, &how, from->interpreter);
+	if (session->filing.origin)
+		filing_fill(session);
+	else
+		session_thaw(session, &how, from->interpreter);
 	return 0;
 }
 
@@ -269,6 +272,8 @@ bool session_cancel(struct session *session, const struct address *request, bool
 bool session_interrupt(struct session *session, bool kill)
 {
 	warden_touch(session->warden);
+	if (session->filing.state == FILING_BRINGS)
+		return filing_on_late(session);
 	if (!session_busy(session))
 		return false;
 	/* A cell that waits behind a checkpoint has not begun: it is interrupted when it does. */

@@ -30,19 +30,27 @@ enum session_state {
 	_SESSION_STATE_N,
 };
 
+enum filing_state {
+	FILING_QUIET,
+	FILING_KEEPS,  /* no cell begins meanwhile */
+	FILING_BRINGS, /* nothing of the session runs meanwhile */
+	FILING_LEAVES, /* the same, and its warden has been told to give up */
+	_FILING_STATE_N,
+};
+
 /* What comes of its files when it goes back: filing.h. Numbers are those of its warden; 0: there are none. */
 struct filing {
-	uint64_t now;		/* as they were when they were kept last */
-	uint64_t n, size;	/* how many these are, and the bytes that were kept for them */
-	uint64_t first;		/* at its beginning */
-	uint64_t base;		/* those that belong to the base of its history */
-	uint64_t origin;	/* of a branch that gets a copy: those of the state it grows from */
-	uint64_t asked;		/* what its warden is keeping, or bringing back; no cell begins meanwhile */
-	bool bringing;		/* it brings them back */
+	uint64_t now;	  /* as they were when they were kept last */
+	uint64_t n, size; /* how many these are, and the bytes that were kept for them */
+	uint64_t first;	  /* at its beginning */
+	uint64_t base;	  /* those that belong to the base of its history */
+	uint64_t origin;  /* of a branch that gets a copy: those of the state it grows from */
+	enum filing_state state;
+	uint64_t asked;		/* what its warden is keeping, or bringing back */
 	bool lack;		/* some of those of `now` are not kept */
 	bool stale;		/* they have changed since they were kept */
 	bool aside;		/* they are not those of the state, which was gone back to without them */
-	bool restless;		/* others may change them between two cells */
+	bool restless;		/* for all it says, others may change them between two cells */
 	msgpack_sbuffer mapped; /* array of inodes: they may change without notice */
 	msgpack_sbuffer back;	/* array of file_back: to be told, and how many more */
 	uint64_t more;

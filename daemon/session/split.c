@@ -316,7 +316,6 @@ static int past_copy(struct session *session, const struct session *parent)
 		shared->n_files = base->n_files;
 		shared->files_size = base->files_size;
 		shared->files_lack = base->files_lack;
-		shared->restless = base->restless;
 	}
 	filing_split(session, parent);
 	session->history.saved = false;

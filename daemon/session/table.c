@@ -362,6 +362,8 @@ static void kill_or_give_up(struct session *session, const struct details *detai
 static void end_unswept(struct session *session, const struct details *details)
 {
 	(void)details;
+	if (filing_on_late(session))
+		return;
 	if (session->successor && !session->successor->adopted) {
 		session_give_up_successor(session);
 		return;

@@ -106,7 +106,7 @@
 	F(m, UINT, origin, OPTIONAL)                                                                               \
 	F(m, UINT, asked, OPTIONAL)                                                                                \
 	F(m, UINT, more, OPTIONAL)                                                                                 \
-	F(m, FLAG, bringing, OPTIONAL)                                                                             \
+	F(m, UINT, state, OPTIONAL)                                                                                \
 	F(m, FLAG, lack, OPTIONAL)                                                                                 \
 	F(m, FLAG, stale, OPTIONAL)                                                                                \
 	F(m, FLAG, aside, OPTIONAL)                                                                                \
@@ -272,7 +272,6 @@
 	F(m, UINT, n_files, OPTIONAL)                                                                              \
 	F(m, UINT, files_size, OPTIONAL)                                                                           \
 	F(m, FLAG, files_lack, OPTIONAL)                                                                           \
-	F(m, FLAG, restless, OPTIONAL)                                                                             \
 	F(m, FLAG, severed, OPTIONAL)
 #define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
 	F(m, STR, name, OPTIONAL)                                                                                  \

@@ -176,6 +176,19 @@ static int on_files_back(struct warden *warden, struct bytes body, struct wire_f
 	return 0;
 }
 
+static int on_files_going(struct warden *warden, struct bytes body, struct wire_fault *fault)
+{
+	struct files_going_message going;
+	struct tenant *tenant;
+
+	if (wire_decode(&going, &files_going_message_schema, body, fault))
+		return WIRE_E_FIELD;
+	quota_on_going(warden, &going);
+	list_for_each (tenant, &warden->tenants, node)
+		tenant->ops->on_files_going(tenant);
+	return 0;
+}
+
 static int on_files_compared(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
 	struct files_compared_message compared;
@@ -193,11 +206,17 @@ static const struct {
 	const char *type;
 	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
 } handlers[] = {
-	{"ready", on_ready},	       {"failed", on_failed},
-	{"spawned", on_spawned},       {"signalled", on_signalled},
-	{"exited", on_exited},	       {"swept", on_swept},
-	{"surveyed", on_surveyed},     {"files_kept", on_files_kept},
-	{"files_back", on_files_back}, {"files_compared", on_files_compared},
+	{"ready", on_ready},
+	{"failed", on_failed},
+	{"spawned", on_spawned},
+	{"signalled", on_signalled},
+	{"exited", on_exited},
+	{"swept", on_swept},
+	{"surveyed", on_surveyed},
+	{"files_kept", on_files_kept},
+	{"files_back", on_files_back},
+	{"files_compared", on_files_compared},
+	{"files_going", on_files_going},
 };
 
 const char *warden_message_type(size_t i)

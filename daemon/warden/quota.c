@@ -44,6 +44,22 @@ void quota_deinit(struct warden *warden)
 
 /* ---- asking ---- */
 
+/* With more than this all sessions end: twice the limit, if no more than that was brought back. */
+static uint64_t most(uint64_t max, uint64_t allowed, uint64_t brought)
+{
+	return (allowed > 2 * max ? allowed + max : 2 * max) + brought;
+}
+
+static uint64_t size_most(const struct quota *quota)
+{
+	return most(quota->size_max, quota->size_allowed, quota->brought_size);
+}
+
+static uint64_t files_most(const struct quota *quota)
+{
+	return most(quota->files_max, quota->files_allowed, quota->brought_files);
+}
+
 static void ask(struct warden *warden)
 {
 	struct quota *quota = &warden->quota;
@@ -53,7 +69,7 @@ static void ask(struct warden *warden)
 	quota->asked = true;
 	quota->asked_at = event_now();
 	quota->put_size = quota->put_files = 0;
-	warden_survey(warden, 2 * quota->size_max, 2 * quota->files_max);
+	warden_survey(warden, size_most(quota), files_most(quota));
 }
 
 static void on_time(struct timer *timer)
@@ -107,8 +123,17 @@ static bool any_recovering(const struct warden *warden)
 
 static void allow_what_there_is(struct quota *quota)
 {
+	quota->settling = quota->settling && quota->asked_at < quota->settles;
+	if (!quota->settling)
+		quota->brought_size = quota->brought_files = 0;
 	quota->size_allowed = MAX(quota->size, quota->size_max);
 	quota->files_allowed = MAX(quota->files, quota->files_max);
+}
+
+static void settle(struct quota *quota)
+{
+	quota->settling = true;
+	quota->settles = event_now();
 }
 
 static void end_all(struct warden *warden)
@@ -124,7 +149,7 @@ static void kill_all(struct warden *warden)
 	struct tenant *tenant;
 
 	warden->quota.step = QUOTA_KILLED;
-	warden->quota.settling = true;
+	settle(&warden->quota);
 	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->on_full(tenant);
 }
@@ -140,7 +165,7 @@ static void judge(struct warden *warden, bool blind)
 			warden_failed(warden, BYTES("a package has filled the workspace while it was imported"));
 		return;
 	}
-	if (quota->size > 2 * quota->size_max || quota->files > 2 * quota->files_max) {
+	if (quota->size > size_most(quota) || quota->files > files_most(quota)) {
 		end_all(warden);
 		return;
 	}
@@ -148,7 +173,6 @@ static void judge(struct warden *warden, bool blind)
 		return;
 	if (within || quota->settling) {
 		quota->step = within ? QUOTA_KEPT : quota->step;
-		quota->settling = false;
 		allow_what_there_is(quota);
 		return;
 	}
@@ -176,6 +200,23 @@ void quota_on_surveyed(struct warden *warden, const struct surveyed_message *sur
 	judge(warden, surveyed->blind);
 	if (quota->settling || any_busy(warden))
 		ask_later(warden);
+}
+
+/* ---- bringing back ---- */
+
+void quota_on_going(struct warden *warden, const struct files_going_message *going)
+{
+	struct quota *quota = &warden->quota;
+
+	quota->brought_size = MAX(quota->brought_size, going->size);
+	quota->brought_files = MAX(quota->brought_files, going->files);
+	ask_later(warden);
+}
+
+void quota_on_back(struct warden *warden)
+{
+	settle(&warden->quota);
+	ask_later(warden);
 }
 
 /* ---- between cells ---- */

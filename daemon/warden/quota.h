@@ -6,7 +6,10 @@
  *   growing on from there  the session ends, and so it does with twice the limit
  *   over it between cells  nothing yet, if nothing grows
  *
- * Between cells nobody asks, unless the file system has become fuller or emptier. */
+ * Between cells nobody asks, unless the file system has become fuller or emptier.
+ *
+ * What is brought back with a state counts against nobody: while it is written the limits are higher by that, and
+ * what there is afterwards is allowed. */
 #pragma once
 
 #include "base/event.h"
@@ -23,8 +26,11 @@ struct quota {
 	uint64_t size, files;		      /* as last surveyed, with what has been put there since */
 	uint64_t put_size, put_files;	      /* since the survey under way was asked for */
 	uint64_t size_allowed, files_allowed; /* more than the limit where what was over it stays */
+	uint64_t brought_size, brought_files; /* what is being brought back may add */
 	enum quota_step step;
-	bool settling; /* cells have been killed for it: what they leave is allowed */
+	bool settling; /* cells have been killed for it, or files were brought back: what there is then is allowed
+			*/
+	uint64_t settles; /* by what is surveyed from then on */
 	bool asked;
 	uint64_t asked_at;
 	uint64_t rest; /* how long at least until the next survey */
@@ -43,6 +49,10 @@ void quota_deinit(struct warden *warden);
 /* A cell begins in one of the warden's sessions, or may have been writing while there was no router. */
 void quota_on_run(struct warden *warden);
 void quota_on_surveyed(struct warden *warden, const struct surveyed_message *surveyed);
+
+/* Files are being brought back, and have been. */
+void quota_on_going(struct warden *warden, const struct files_going_message *going);
+void quota_on_back(struct warden *warden);
 
 /* For files that the router itself writes: whether there is room for so much more; and that it has been written. */
 bool quota_has_room(const struct warden *warden, uint64_t size, uint64_t files);

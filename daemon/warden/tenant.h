@@ -36,6 +36,8 @@ struct tenant_ops {
 	/* Its files have been kept, or brought back, or compared, or not. */
 	void (*on_files_kept)(struct tenant *tenant, const struct files_kept_message *kept);
 	void (*on_files_back)(struct tenant *tenant, const struct files_back_message *back);
+	/* Somebody's are being brought back, and that gets further. */
+	void (*on_files_going)(struct tenant *tenant);
 	void (*on_files_compared)(struct tenant *tenant, const struct files_compared_message *compared);
 	/* End the tenant. @cause: static text for the reply of a running cell. */
 	void (*end)(struct tenant *tenant, const char *cause);

@@ -290,12 +290,57 @@ uint64_t warden_keep_files(struct warden *warden, const char *directory, uint64_
 	return peer_say(&warden->peer, &keep_files_message_schema, &message, 0, NULL, 0) ? 0 : message.serial;
 }
 
-int warden_bring_files(struct warden *warden, const char *directory, uint64_t number, bool look)
+/* Whether no other session can need it meanwhile. */
+static bool is_only_of(const struct interpreter *interpreter, const struct warden *warden,
+		       const struct tenant *tenant)
 {
-	struct bring_files_message message = {.serial = number, .directory = bytes_of(directory), .look = look};
+	struct tenant *other;
+
+	list_for_each (other, (struct list *)&warden->tenants, node)
+		if (other != tenant && other->ops->grows_from(other, interpreter))
+			return false;
+	return interpreter->tenant == tenant;
+}
+
+static int put_still(msgpack_sbuffer *array, const struct warden *warden, const struct tenant *tenant)
+{
+	struct interpreter *interpreter;
+	msgpack_packer packer;
+	size_t n = 0;
+	int r;
+
+	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
+		n += is_only_of(interpreter, warden, tenant);
+	r = wire_put_array(array, n);
+	msgpack_packer_init(&packer, array, msgpack_sbuffer_write);
+	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
+		if (!r && is_only_of(interpreter, warden, tenant))
+			r = msgpack_pack_uint64(&packer, interpreter->serial) ? -ENOMEM : 0;
+	return r;
+}
+
+int warden_bring_files(struct warden *warden, const struct tenant *tenant, const char *directory, uint64_t number)
+{
+	struct bring_files_message message = {.serial = number, .directory = bytes_of(directory)};
+	msgpack_sbuffer still;
+	int r;
 
 	warden_touch(warden);
-	return peer_say(&warden->peer, &bring_files_message_schema, &message, 0, NULL, 0);
+	msgpack_sbuffer_init(&still);
+	r = put_still(&still, warden, tenant);
+	message.still = wire_bytes(&still);
+	if (!r)
+		r = peer_say(&warden->peer, &bring_files_message_schema, &message, 0, NULL, 0);
+	msgpack_sbuffer_destroy(&still);
+	return r;
+}
+
+void warden_leave_files(struct warden *warden, uint64_t number)
+{
+	const struct leave_files_message message = {.serial = number};
+
+	warden_touch(warden);
+	(void)peer_say(&warden->peer, &leave_files_message_schema, &message, 0, NULL, 0);
 }
 
 uint64_t warden_next_number(struct warden *warden)

@@ -173,7 +173,7 @@ static const struct {
 	[HELPER_RESEED] = {SEEDS, "renew"},
 	[HELPER_GENERATOR] = {SEEDS, "generator"},
 	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},
-	[HELPER_BRANCH_EMPTY] = {BRANCHING, "empty"},
+	[HELPER_BRANCH_FILLED] = {BRANCHING, "filled"},
 	[HELPER_BRANCH_HOME] = {BRANCHING, "home"},
 	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},
 	[HELPER_PRELOAD] = {SETUP, "preload"},

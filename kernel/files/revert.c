@@ -654,14 +654,20 @@ static void phase_end(struct revert *revert)
 	revert->phase++;
 }
 
-static void refuse(struct revert *revert, const struct act *act, int r)
+/* Nothing has happened. */
+static void withdraw(struct revert *revert, int r)
 {
-	snprintf(revert->why, sizeof(revert->why), "%.120s: %s", act->then->path, strerror(-r));
 	revert->refused = r;
 	take_back(revert);
 	if (revert->now->n > 0 && !revert->now->files[0]->path[0])
 		(void)look(revert, revert->now->files[0]); /* names came and went there */
 	revert->phase = _PHASE_N;
+}
+
+static void refuse(struct revert *revert, const struct act *act, int r)
+{
+	snprintf(revert->why, sizeof(revert->why), "%.120s: %s", act->then->path, strerror(-r));
+	withdraw(revert, r);
 }
 
 int revert_step(struct revert *revert)
@@ -691,6 +697,46 @@ int revert_step(struct revert *revert)
 		revert->at++;
 	}
 	return revert->phase < _PHASE_N;
+}
+
+/* Whether something is left to do for it, but for modes and times. */
+static bool is_unfinished(const struct revert *revert, size_t i)
+{
+	const struct act *act = &revert->acts[i];
+	bool reached = revert->phase == PHASE_REMOVE ? i + revert->at >= revert->n : i < revert->at;
+
+	if (act->failed)
+		return false;
+	if (!act->then)
+		return revert->phase == PHASE_REMOVE && !reached;
+	if (S_ISDIR(act->then->mode) && act->now && same_kind(act->now, act->then))
+		return false;
+	return revert->phase < PHASE_CONTENTS || (revert->phase == PHASE_CONTENTS && act->in_place && !reached);
+}
+
+void revert_give_up(struct revert *revert, const char *why)
+{
+	char temporary[48];
+
+	if (revert->phase == PHASE_MAKE) {
+		snprintf(revert->why, sizeof(revert->why), "%s", why);
+		withdraw(revert, -ECANCELED);
+		return;
+	}
+	for (size_t i = 0; revert->phase < PHASE_LOOKS && i < revert->n; i++) {
+		struct act *act = &revert->acts[i];
+
+		if (!is_unfinished(revert, i))
+			continue;
+		temporary_name(temporary, revert, act->temporary);
+		if (act->temporary)
+			(void)unlinkat(revert->root, temporary, 0);
+		act_fail(revert, act, why);
+	}
+	if (revert->phase < PHASE_LOOKS) {
+		revert->phase = PHASE_LOOKS;
+		revert->at = 0;
+	}
 }
 
 /* ---- what came of it ---- */

@@ -34,6 +34,8 @@ int revert_begin(struct revert *revert, struct store *store, int root, struct ma
 		 struct manifest *target);
 /* Do some more. Returns 0 when it is done, 1 if there is more to do. */
 int revert_step(struct revert *revert);
+/* Do no more: nothing, if everything can still be taken back, or else the rest is named as failed. */
+void revert_give_up(struct revert *revert, const char *why);
 /* What is there afterwards: what @target has in common with it is shared. NULL if there is no memory. */
 struct manifest *revert_result(struct revert *revert);
 void revert_deinit(struct revert *revert);

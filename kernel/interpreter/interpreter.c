@@ -481,7 +481,7 @@ int interpreter_rehearse(void)
  * before. */
 static void rehearse_idly(void)
 {
-	if (!process_is_held() && !exec_channel_waits())
+	if (!exec_channel_waits())
 		rehearse("1 + 1");
 }
 
@@ -493,18 +493,6 @@ static int serve_freeze(const struct wire_frame *message)
 	if (!r)
 		rehearse_idly();
 	return r;
-}
-
-static int serve_settle(const struct wire_frame *message)
-{
-	struct settle_message settle;
-	int r = exec_channel_decode(&settle, &settle_message_schema, message);
-
-	if (r)
-		return r;
-	process_settle(settle.files);
-	rehearse_idly();
-	return 0;
 }
 
 /* What is imported says nothing to anybody: no session is there yet. */
@@ -563,8 +551,6 @@ static int serve(const struct wire_frame *message)
 		return describe_serve(message);
 	if (bytes_is(message->type, task_message_schema.type))
 		return serve_task(message);
-	if (bytes_is(message->type, settle_message_schema.type))
-		return serve_settle(message);
 	if (bytes_is(message->type, prepare_message_schema.type))
 		return serve_prepare(message);
 	/* An answer to an `ask` comes too late if the cell was interrupted. */
@@ -581,8 +567,7 @@ void interpreter_run(const int fds[INTERPRETER_FDS], const struct cage *cage, st
 		_exit(1);
 	rehearse_idly();
 	do {
-		if (!process_is_held())
-			idle();
+		idle();
 		if (!process_is_interpreter())
 			_exit(0); /* a task has forked, and this is the child */
 		r = exec_channel_receive(&message);

@@ -37,8 +37,6 @@ static struct {
 	const struct cage *cage;
 	pid_t copied;	    /* what this one is a copy of, or a fork of the copy */
 	bool crowded;	    /* there are other threads, or were when this copy was made */
-	bool held;	    /* nothing is done until a `settle` */
-	bool shares;	    /* a branch shares its descriptors with its parent, which goes on */
 	char homeless[512]; /* why it lacks the files that it should have; "": it has them */
 } self;
 
@@ -119,23 +117,6 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, stru
 	if (!r && home.data && !move_home(HELPER_BRANCH_HOME, home))
 		PyErr_Clear(); /* a cell has put something else there: it works in the family's workspace */
 	return r;
-}
-
-bool process_is_held(void)
-{
-	return self.held;
-}
-
-void process_settle(bool files)
-{
-	self.held = false;
-	if (files) {
-		artifacts_of_others();
-		Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_FILES_BACK)));
-		PyErr_Clear();
-	}
-	if (!self.shares)
-		positions_set();
 }
 
 bool process_is_interpreter(void)
@@ -231,9 +212,9 @@ static void others_come_back(void)
 
 /* A branch may have files of its own: a copy of the workspace, in which it works from now on. If there is no copy,
  * the branch says so when it is asked for its first checkpoint, and ends. */
-static void branch_files(struct bytes name, bool empty)
+static void branch_files(struct bytes name, bool filled)
 {
-	if (move_home(empty ? HELPER_BRANCH_EMPTY : HELPER_BRANCH_FILES, name))
+	if (move_home(filled ? HELPER_BRANCH_FILLED : HELPER_BRANCH_FILES, name))
 		return;
 	helper_error(self.homeless, sizeof(self.homeless));
 	if (!self.homeless[0])
@@ -247,9 +228,33 @@ static void loop_renew(void)
 	PyErr_Clear();
 }
 
-/* In a fork of the copy: live again, with the router's new descriptors. */
+/* The files may not be those of this state yet, so nothing of the session runs: neither Python nor another thread.
+ * Returns whether files were put there meanwhile. */
+static bool await_settle(void)
+{
+	struct settle_message settle;
+	struct wire_frame message;
+	int r = exec_channel_receive(&message);
+
+	if (!r)
+		r = exec_channel_decode(&settle, &settle_message_schema, &message);
+	if (r)
+		_exit(r == CHANNEL_E_EOF ? 0 : 1);
+	return settle.files;
+}
+
+static void files_went_back(void)
+{
+	artifacts_of_others();
+	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_FILES_BACK)));
+	PyErr_Clear();
+}
+
+/* In a fork of the copy: live again, with the router's new descriptors. A branch shares its open files with its
+ * parent, which goes on. */
 static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRETER_FDS])
 {
+	bool files;
 	int r;
 
 	exec_channel_use(-1);
@@ -259,17 +264,18 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 		r = cage_enter_interpreter(self.cage);
 	if (r)
 		_exit(1);
-	self.held = spawn->hold;
+	files = spawn->hold ? await_settle() : !spawn->reseed;
 	outlets_restore();
 	others_come_back();
-	self.shares = spawn->reseed;
-	if (!spawn->hold)
-		process_settle(!spawn->reseed);
+	if (files)
+		files_went_back();
+	if (!spawn->reseed)
+		positions_set();
 	loop_renew();
 	seeds_renew_any(spawn->reseed);
 	rewriting_begin();
 	if (spawn->directory.data)
-		branch_files(spawn->directory, spawn->empty);
+		branch_files(spawn->directory, spawn->filled);
 	return 0;
 }
 

@@ -10,10 +10,6 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, stru
 
 /* Whether this is the process that the warden knows, and not a child of a cell. */
 bool process_is_interpreter(void);
-/* Whether it was forked before all that it goes on from was as it was; and now that is so. @files: some have been
- * put there. */
-bool process_is_held(void);
-void process_settle(bool files);
 
 /* Answer `freeze` while @cell runs; 0: between two cells. @why: there can be no copy, for that reason; or NULL.
  * Returns in this process, and in each fork of the copy, with *@forked set. Returns 0 or -errno. */

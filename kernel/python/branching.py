@@ -1,7 +1,6 @@
 """A branch may have a copy of the files."""
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -99,29 +98,22 @@ def _move(home: str, place: str) -> None:
             _chdir(place)
 
 
-def _make_way(home: str, place: str) -> None:
-    """The directory `place`, and in it the directories down to where the process works."""
-    try:
-        here = _getcwd()
-    except OSError:
-        here = home
-    way = here[len(home) + 1 :] if here.startswith(home + "/") else ""
-    for name in ("", *(it for it in way.split("/") if it)):
-        place = f"{place}/{name}" if name else place
-        _mkdir(place, 0o700)
+def _branches(home: str) -> str:
+    """The directory of all branches of the family."""
+    return f"{home.split(f'/{_BRANCHES}/')[0]}/{_BRANCHES}"
 
 
-def _new(home: str, name: str, fill: Callable[[str, str], None]) -> str:
+def files(home: str, name: str) -> str:
     """Copies the workspace `home` to .branches/NAME in the workspace of the family, and moves there. Returns the
     path. A cell may have changed Python's own modules, so nothing is looked up in them here."""
-    branches = f"{home.split(f'/{_BRANCHES}/')[0]}/{_BRANCHES}"
+    branches = _branches(home)
     place = f"{branches}/{name}"
     try:
         _mkdir(branches)
     except FileExistsError:
         pass
     try:
-        fill(home, place)
+        _copy_tree(home, place)
         _move(home, place)
     except BaseException:
         _remove_tree(place)
@@ -129,13 +121,11 @@ def _new(home: str, name: str, fill: Callable[[str, str], None]) -> str:
     return place
 
 
-def files(home: str, name: str) -> str:
-    return _new(home, name, _copy_tree)
-
-
-def empty(home: str, name: str) -> str:
-    """The same, but somebody else puts the files there."""
-    return _new(home, name, _make_way)
+def filled(home: str, name: str) -> str:
+    """The same, where the files are there already."""
+    place = f"{_branches(home)}/{name}"
+    _move(home, place)
+    return place
 
 
 def home(family: str, name: str) -> str:

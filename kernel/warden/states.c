@@ -1,11 +1,12 @@
 /* States by number. What is known of the files that are there now is kept for each place, which is the workspace or
- * the directory of a branch: it is what was captured or brought back last. If nobody can have written since, to go
- * back takes no look at all of the files. */
+ * the directory of a branch: it is what was captured or brought back last. Of a file that has not changed since,
+ * the content is known. Each restore looks at all files: nothing that a session says can make it skip one. */
 #include "states.h"
 
 #include "differences.h"
 
 #include "proto/beneath.h"
+#include "proto/clock.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -15,12 +16,14 @@
 #define MAPPED_MAX 64
 #define TOLD_MAX 64
 #define TOLD_SIZE_MAX 16384
+#define GIVEN_UP "it was given up"
+/* How often it is said that files are being brought back. */
+#define GOING_MS 500
 #define NOT_KEPT "they are not kept any more"
 
 struct place {
 	struct place *next;
 	struct manifest *now; /* NULL: nothing is known */
-	uint64_t strangers;   /* at that time */
 	char name[];	      /* of a branch's directory; "": the workspace */
 };
 
@@ -34,13 +37,13 @@ struct job {
 	struct job *next;
 	struct place *place;
 	uint64_t number;
-	bool bring, look; /* look: not only what is known */
+	bool bring, given_up;
+	uint64_t size, files; /* at most so much is written */
 	uint64_t max;
 	uint64_t mapped[MAPPED_MAX];
 	size_t n_mapped;
 	int root;
 	enum { JOB_NEW, JOB_LOOKS, JOB_WORKS } step;
-	uint64_t strangers;
 	struct capture capture;
 	struct scan scan;
 	struct revert revert;
@@ -73,12 +76,11 @@ static struct place *place_get(struct states *states, struct bytes name)
 	return place;
 }
 
-static void place_set(struct states *states, struct place *place, struct manifest *manifest, uint64_t strangers)
+static void place_set(struct states *states, struct place *place, struct manifest *manifest)
 {
 	manifest_use(manifest);
 	manifest_drop(&states->store, place->now);
 	place->now = manifest;
-	place->strangers = strangers;
 }
 
 /* It takes the place of what had its number, if anything had. */
@@ -112,11 +114,6 @@ void states_drop(struct states *states, uint64_t number)
 		free(state);
 		return;
 	}
-}
-
-void states_stranger(struct states *states)
-{
-	states->strangers++;
 }
 
 /* ---- room ---- */
@@ -204,7 +201,12 @@ void states_bring(struct states *states, const struct bring_files_message *bring
 	}
 	job->number = bring->serial;
 	job->bring = true;
-	job->look = bring->look;
+}
+
+void states_give_up(struct states *states, uint64_t number)
+{
+	for (struct job *job = states->jobs; job; job = job->next)
+		job->given_up |= job->bring && job->number == number;
 }
 
 void states_compare(struct states *states, const struct compare_files_message *compare)
@@ -225,18 +227,24 @@ void states_compare(struct states *states, const struct compare_files_message *c
 	msgpack_sbuffer_destroy(&array);
 }
 
-/* A branch's own files lie beneath the family's. */
+/* Opens the directory of that name in @parent, after it was made if it must be. */
+static int branch_enter(int *fdp, int parent, const char *name, bool make)
+{
+	if (make && mkdirat(parent, name, S_IRWXU) < 0 && errno != EEXIST)
+		return -errno;
+	return beneath_find(fdp, parent, name, true);
+}
+
+/* A branch's own files lie beneath the family's. Those of a new one are brought back before it lives. */
 static int job_open(const struct states *states, struct job *job)
 {
-	char path[PATH_MAX] = ".";
-	int r = 0;
+	_cleanup_(fd_closep) int branches = -1;
+	int r;
 
-	if (job->place->name[0])
-		snprintf(path, sizeof(path), ".branches/%s", job->place->name);
-	if (job->root < 0)
-		r = beneath_find(&job->root, states->home, path, true);
-	job->strangers = states->strangers;
-	return r;
+	if (!job->place->name[0])
+		return beneath_find(&job->root, states->home, ".", true);
+	r = branch_enter(&branches, states->home, ".branches", job->bring);
+	return r ? r : branch_enter(&job->root, branches, job->place->name, job->bring);
 }
 
 /* ---- keeping ---- */
@@ -247,7 +255,7 @@ static void keep_done(struct states *states, struct job *job, int r)
 	struct files_kept_message kept = {.serial = job->number, .lost = states->lost};
 
 	if (found)
-		place_set(states, job->place, found, job->strangers);
+		place_set(states, job->place, found);
 	if (!r && !state_set(states, job->number, found))
 		r = -ENOMEM;
 	if (r)
@@ -343,7 +351,7 @@ static void bring_note(struct states *states, struct job *job)
 {
 	struct manifest *result = job->revert.refused ? NULL : revert_result(&job->revert);
 
-	place_set(states, job->place, result, job->strangers);
+	place_set(states, job->place, result);
 	if (result && !job->revert.why[0])
 		(void)state_set(states, job->number, result);
 	manifest_drop(&states->store, result);
@@ -361,6 +369,8 @@ static void bring_done(struct states *states, struct job *job, int r)
 		r = job->revert.refused;
 	if (r == -ESTALE)
 		why = NOT_KEPT;
+	if (r == -ECANCELED)
+		why = GIVEN_UP;
 	bring_say(states, job, r, why);
 	if (job->step == JOB_WORKS)
 		revert_deinit(&job->revert);
@@ -375,23 +385,32 @@ static int bring_begin(struct states *states, struct job *job)
 	if (r)
 		return r;
 	job->scan.store = &states->store;
-	job->look |= !job->place->now || job->place->strangers != states->strangers;
 	job->step = JOB_LOOKS;
-	return job->look ? scan_begin(&job->scan, &states->store, job->root) : 0;
+	return scan_begin(&job->scan, &states->store, job->root);
+}
+
+static void going_say(struct states *states, const struct job *job)
+{
+	const struct files_going_message going = {.size = job->size, .files = job->files};
+
+	states->said = clock_ms();
+	states->listener->on_going(states->userdata, &going);
 }
 
 static int bring_work(struct states *states, struct job *job)
 {
 	struct kept_state *state = state_find(states, job->number);
-	struct manifest *now = job->look ? job->scan.found : job->place->now;
+	struct manifest *now = job->scan.found;
 
 	if (!state)
 		return -ESTALE;
-	if (job->look)
-		scan_shut(&job->scan);
-	if (job->look)
-		scan_share(&states->store, now, job->place->now);
+	scan_shut(&job->scan);
+	scan_share(&states->store, now, job->place->now);
 	job->step = JOB_WORKS;
+	job->files = state->manifest->n;
+	for (size_t i = 0; i < state->manifest->n; i++)
+		job->size += state->manifest->files[i]->size;
+	going_say(states, job);
 	return revert_begin(&job->revert, &states->store, job->root, now, state->manifest);
 }
 
@@ -401,8 +420,12 @@ static void bring_step(struct states *states, struct job *job)
 
 	if (job->step == JOB_NEW)
 		r = bring_begin(states, job);
+	if (!r && job->given_up && job->step == JOB_WORKS)
+		revert_give_up(&job->revert, GIVEN_UP);
+	else if (!r && job->given_up)
+		r = -ECANCELED;
 	if (!r && job->step == JOB_LOOKS) {
-		r = job->look ? scan_step(&job->scan, 2000) : 0;
+		r = scan_step(&job->scan, 2000);
 		if (!r)
 			r = bring_work(states, job);
 	}
@@ -438,6 +461,16 @@ bool states_reading(const struct states *states)
 	return !states->jobs->bring;
 }
 
+/* Whoever waits for files waits for all that is done before. */
+static bool anybody_waits(const struct states *states)
+{
+	const struct job *job = states->jobs;
+
+	while (job && !job->bring)
+		job = job->next;
+	return job;
+}
+
 void states_step(struct states *states)
 {
 	struct job *job = states->jobs;
@@ -446,6 +479,8 @@ void states_step(struct states *states)
 		bring_step(states, job);
 	else if (job)
 		keep_step(states, job);
+	if (anybody_waits(states) && clock_ms() - states->said > GOING_MS)
+		going_say(states, states->jobs);
 }
 
 /* ---- the first state ---- */
@@ -463,6 +498,6 @@ void states_init(struct states *states, const struct states_listener *listener, 
 		return;
 	if (scan_begin(&scan, &states->store, states->home) == 0 && scan_step(&scan, 1000) == 0 &&
 	    state_set(states, FIRST_STATE, scan.found))
-		place_set(states, place, scan.found, 0);
+		place_set(states, place, scan.found);
 	scan_deinit(&scan);
 }

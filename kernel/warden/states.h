@@ -15,6 +15,7 @@ struct job;
 struct states_listener {
 	void (*on_kept)(void *userdata, const struct files_kept_message *kept);
 	void (*on_back)(void *userdata, const struct files_back_message *back);
+	void (*on_going)(void *userdata, const struct files_going_message *going);
 	void (*on_compared)(void *userdata, const struct files_compared_message *compared);
 };
 
@@ -23,10 +24,10 @@ struct states {
 	int home;		 /* the workspace */
 	struct kept_state *kept; /* newest first */
 	struct place *places;
-	struct job *jobs;   /* the first one is under way */
-	uint64_t lost;	    /* states up to this one may be gone */
-	uint64_t strangers; /* processes that nobody knew have died: so many */
-	bool others;	    /* there are processes besides interpreters, for all that is known */
+	struct job *jobs; /* the first one is under way */
+	uint64_t lost;	  /* states up to this one may be gone */
+	uint64_t said;	  /* when it was said last that something gets further, in ms */
+	bool others;	  /* there are processes besides interpreters, for all that is known */
 	const struct states_listener *listener;
 	void *userdata;
 };
@@ -37,11 +38,11 @@ void states_init(struct states *states, const struct states_listener *listener, 
 void states_leave(struct states *states);
 void states_keep(struct states *states, const struct keep_files_message *keep);
 void states_bring(struct states *states, const struct bring_files_message *bring);
+/* Stop bringing those of that number back. */
+void states_give_up(struct states *states, uint64_t number);
 /* At once: both states are there, or are not. */
 void states_compare(struct states *states, const struct compare_files_message *compare);
 void states_drop(struct states *states, uint64_t number);
-/* A process that was none of ours was there, and may have written. */
-void states_stranger(struct states *states);
 
 /* Whether there is something to do, and do a piece of it. */
 bool states_busy(const struct states *states);

@@ -61,9 +61,6 @@ struct warden {
 	struct interpreter *interpreters;
 	struct stranger strangers[STRANGERS]; /* the latest ones; the oldest is overwritten */
 	size_t n_strangers;
-	pid_t discarded[STRANGERS]; /* the latest ones: interpreters that were killed, which are no strangers to
-				       files */
-	size_t n_discarded;
 	uint64_t sweep_deadline; /* 0: no sweep is under way */
 	const char *workspace;
 	struct survey survey;
@@ -200,18 +197,8 @@ static void interpreter_remove(struct warden *warden, struct interpreter *interp
 	free(interpreter);
 }
 
-static bool was_discarded(const struct warden *warden, pid_t pid)
-{
-	for (size_t i = 0; i < STRANGERS; i++)
-		if (warden->discarded[i] == pid)
-			return true;
-	return false;
-}
-
 static void stranger_remember(struct warden *warden, pid_t pid, int status)
 {
-	if (!was_discarded(warden, pid))
-		states_stranger(&warden->states);
 	warden->strangers[warden->n_strangers++ % STRANGERS] = (struct stranger){.pid = pid, .status = status};
 }
 
@@ -399,13 +386,18 @@ static void say_back(void *userdata, const struct files_back_message *back)
 	say(userdata, &files_back_message_schema, back);
 }
 
+static void say_going(void *userdata, const struct files_going_message *going)
+{
+	say(userdata, &files_going_message_schema, going);
+}
+
 static void say_compared(void *userdata, const struct files_compared_message *compared)
 {
 	say(userdata, &files_compared_message_schema, compared);
 }
 
 static const struct states_listener states_listener = {
-	.on_kept = say_kept, .on_back = say_back, .on_compared = say_compared};
+	.on_kept = say_kept, .on_back = say_back, .on_going = say_going, .on_compared = say_compared};
 
 static void handle_keep_files(struct warden *warden, const void *decoded)
 {
@@ -416,6 +408,13 @@ static void handle_keep_files(struct warden *warden, const void *decoded)
 static void handle_bring_files(struct warden *warden, const void *decoded)
 {
 	states_bring(&warden->states, decoded);
+}
+
+static void handle_leave_files(struct warden *warden, const void *decoded)
+{
+	const struct leave_files_message *leave = decoded;
+
+	states_give_up(&warden->states, leave->serial);
 }
 
 static void handle_compare_files(struct warden *warden, const void *decoded)
@@ -448,7 +447,6 @@ static void handle_discard(struct warden *warden, const void *decoded)
 	if (!interpreter)
 		return;
 	interpreter_signal(interpreter, SIGKILL);
-	warden->discarded[warden->n_discarded++ % STRANGERS] = interpreter->pid;
 	interpreter_remove(warden, interpreter);
 }
 
@@ -465,6 +463,7 @@ static const struct handler {
 	{&survey_message_schema, 0, handle_survey},
 	{&keep_files_message_schema, 0, handle_keep_files},
 	{&bring_files_message_schema, 0, handle_bring_files},
+	{&leave_files_message_schema, 0, handle_leave_files},
 	{&compare_files_message_schema, 0, handle_compare_files},
 	{&drop_files_message_schema, 0, handle_drop_files},
 };
@@ -481,6 +480,7 @@ static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 		struct survey_message survey;
 		struct keep_files_message keep_files;
 		struct bring_files_message bring_files;
+		struct leave_files_message leave_files;
 		struct compare_files_message compare_files;
 		struct drop_files_message drop_files;
 	} decoded;
@@ -564,16 +564,14 @@ static void work_on_files(struct states *states)
 		witness_forgive(reading);
 }
 
-/* A piece of the most urgent work. */
+/* A piece of the most urgent work, and one of a survey: the quota holds meanwhile, too. */
 static void work(struct warden *warden)
 {
-	if (states_busy(&warden->states)) {
+	if (states_busy(&warden->states))
 		work_on_files(&warden->states);
-	} else if (witness_busy()) {
+	else if (witness_busy())
 		witness_step();
-	} else {
-		survey(warden);
-	}
+	survey(warden);
 }
 
 static void serve(struct warden *warden)

@@ -134,14 +134,15 @@ class Built(Message):
 
 class Spawn(Message):
     """To a warden: fork the pristine image; to a frozen interpreter: fork yourself. Four descriptors travel along:
-    the interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. hold: it does
-    nothing until it gets `settle`."""
+    the interpreter's exec channel, its stdout, its stderr, and the memory file of outbuffer.h. hold: nothing of it
+    runs until it gets `settle`. directory: it works in that branch's directory, which is filled, or else to be
+    made."""
 
     TYPE = "spawn"
     serial: Uint
     reseed: Flag = False
     hold: Flag = False
-    empty: Flag = False
+    filled: Flag = False
     directory: Str | None = None
 
 
@@ -187,12 +188,18 @@ class KeepFiles(Message):
 
 
 class BringFiles(Message):
-    """Bring the files of that state back. look: look at all that is there."""
+    """Bring the files of that state back. The directory of a branch is made if it is not there. still: array of
+    uint, interpreters that must not run meanwhile."""
 
     TYPE = "bring_files"
     serial: Uint
     directory: Str | None = None
-    look: Flag = False
+    still: Raw = None
+
+
+class LeaveFiles(Message):
+    TYPE = "leave_files"
+    serial: Uint
 
 
 class CompareFiles(Message):
@@ -275,6 +282,15 @@ class FilesBack(Message):
     more: Uint = 0
     refused: Flag = False
     why: Str | None = None
+
+
+class FilesGoing(Message):
+    """Said now and then while files are being brought back, when some more of that is done. size, files: at most so
+    much is written for it."""
+
+    TYPE = "files_going"
+    size: Uint
+    files: Uint
 
 
 class FilesCompared(Message):

@@ -391,6 +391,11 @@ void budget_count(struct warden *warden)
 	(void)warden;
 }
 
+void quota_on_back(struct warden *warden)
+{
+	(void)warden;
+}
+
 void quota_on_run(struct warden *warden)
 {
 	(void)warden;
@@ -719,13 +724,19 @@ uint64_t warden_keep_files(struct warden *warden, const char *directory, uint64_
 	return 0;
 }
 
-int warden_bring_files(struct warden *warden, const char *directory, uint64_t number, bool look)
+int warden_bring_files(struct warden *warden, const struct tenant *tenant, const char *directory, uint64_t number)
 {
 	(void)warden;
+	(void)tenant;
 	(void)directory;
 	(void)number;
-	(void)look;
 	return -EPIPE;
+}
+
+void warden_leave_files(struct warden *warden, uint64_t number)
+{
+	(void)warden;
+	(void)number;
 }
 
 void warden_drop_files(struct warden *warden, uint64_t number)
