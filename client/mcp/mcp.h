@@ -9,15 +9,23 @@
 
 struct servers;
 
+/* Of a server for many: one-shots are sessions with names, which it counts. */
+struct mcp_once {
+	const char *prefix;				       /* how the names begin */
+	void (*on_named)(void *userdata, const char *session); /* the session will be opened */
+	void (*end)(void *userdata, const char *session);      /* end it */
+	void *userdata;
+};
+
 struct mcp_options {
 	struct lair_options lair;
-	const char *session; /* for calls that name none; NULL: one that only this process uses */
-	const char *once;    /* one-shots are sessions whose names begin with this; NULL: they have no names */
-	const char *profile; /* for sessions that have to be opened; NULL: the default one */
-	double timeout;	     /* for code, in seconds, if the call names none; 0: the profile's */
-	double patience;     /* of the client, in seconds: a call that takes longer is answered; 0: MCP_PATIENCE */
-	bool instructions;   /* also tell what there is in a session */
-	bool full;	     /* all tools, not only those that everybody needs */
+	const char *session;	     /* for calls that name none; NULL: one that only this process uses */
+	const struct mcp_once *once; /* NULL: one-shots are sessions without names */
+	const char *profile;	     /* for sessions that have to be opened; NULL: the default one */
+	double timeout;		     /* for code, in seconds, if the call names none; 0: the profile's */
+	double patience;   /* of the client, in seconds: a call that takes longer is answered; 0: MCP_PATIENCE */
+	bool instructions; /* also tell what there is in a session */
+	bool full;	   /* all tools, not only those that everybody needs */
 	struct servers *servers; /* whose tools are functions of cells; borrowed, or NULL */
 };
 

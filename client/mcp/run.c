@@ -278,11 +278,10 @@ static void on_due(struct request *request)
 static void once_end(const struct run_work *run)
 {
 	const struct request *request = run->request;
-	struct lair_call *call = NULL;
+	const struct mcp_once *once = request->server->options->once;
 
-	if (*run->once && (!request->call || request->cancelled) &&
-	    lair_shutdown(request->server->lair, &call, run->once) == 0)
-		lair_call_free(call);
+	if (*run->once && (!request->call || request->cancelled))
+		once->end(once->userdata, run->once);
 }
 
 static void run_free(void *work)
@@ -364,7 +363,7 @@ static int key_make(char key[static KEY_SIZE])
 static bool once_name(char name[static ONCE_SIZE], const struct mcp_options *options, const char *key)
 {
 	if (options->once)
-		snprintf(name, ONCE_SIZE, "%s%s", options->once, key);
+		snprintf(name, ONCE_SIZE, "%s%s", options->once->prefix, key);
 	return options->once;
 }
 
@@ -395,8 +394,10 @@ static void run_code(struct request *request, const char *session, struct lair_t
 		return;
 	}
 	exec.key = request->key = work->key;
-	if (!session && once_name(work->once, options, work->key))
+	if (!session && once_name(work->once, options, work->key)) {
 		exec.session = work->once;
+		options->once->on_named(options->once->userdata, work->once);
+	}
 	work->seen.once = *work->once;
 	request->hurry = hurry;
 	functions_offer(request, &exec);

@@ -92,6 +92,12 @@ void exchange_check_flow(struct exchange *exchange, double now)
 		stream_break(exchange);
 }
 
+/* Whether the answer is there as a whole, as far as we know. */
+static bool is_complete(const struct exchange *exchange)
+{
+	return exchange->queued && (!exchange->streaming || (exchange->ended && !exchange->broken));
+}
+
 static void exchange_free(struct exchange *exchange)
 {
 	struct server *server = exchange->server;
@@ -105,6 +111,7 @@ static void exchange_free(struct exchange *exchange)
 	server->n_exchanges--;
 	server->bodies -= exchange->body_allocated;
 	server->streams -= exchange->out_allocated;
+	seats_leave(exchange, is_complete(exchange));
 	if (exchange->tenant)
 		exchange->tenant->n_exchanges--;
 	flow_start(exchange);
@@ -122,12 +129,6 @@ static void exchange_free(struct exchange *exchange)
 	free(exchange->body);
 	free(exchange->out);
 	free(exchange);
-}
-
-/* Whether the answer is there as a whole, as far as we know. */
-static bool is_complete(const struct exchange *exchange)
-{
-	return exchange->queued && (!exchange->streaming || (exchange->ended && !exchange->broken));
 }
 
 void exchange_completed(struct exchange *exchange)

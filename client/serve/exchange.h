@@ -59,11 +59,14 @@ struct exchange {
 	unsigned status;
 	double began;
 	bool routed, begun, ended_body, suspended, paused, queued, streaming, ended, broken, gone, head, close;
-	bool stops;	 /* flow */
-	double read;	 /* when the client has last read something of a stream that stops its flow */
-	bool urgent;	 /* for handlers: what is written to the stream has room in any case */
-	bool counted;	 /* the sessions of the tenant were, for it */
-	bool interrupts; /* for handlers: to go away interrupts the cell */
+	bool stops;	       /* flow */
+	double read;	       /* when the client has last read something of a stream that stops its flow */
+	bool urgent;	       /* for handlers: what is written to the stream has room in any case */
+	struct seat *seats[2]; /* seats.c's: of sessions that it may open */
+	handler *again;	       /* when they have been counted, */
+	double asked;	       /* which laird was asked for then; */
+	bool counted;	       /* they were, for it */
+	bool interrupts;       /* for handlers: to go away interrupts the cell */
 };
 
 /* ---- what was asked ---- */
@@ -96,9 +99,16 @@ struct lair *exchange_flow(struct exchange *exchange);
 /* The name that laird has for the tenant's session @id; valid as long as the exchange lives. NULL after it has been
  * answered, since the id is too long. */
 const char *exchange_session(struct exchange *exchange, const char *id);
-/* tenants.c: for a handler that may open @session, as laird names it: whether the tenant may have one more. If not,
- * the exchange has been answered, or the handler begins once more when the sessions have been counted. */
+/* seats.c: for a handler that may open @session, as laird names it: whether the tenant may have one more. It counts
+ * from now on. If not, the exchange has been answered, or the handler begins once more, or @again does, when the
+ * sessions have been counted. */
 bool session_admitted(struct exchange *exchange, const char *session);
+bool session_admitted_again(struct exchange *exchange, const char *session, handler *again);
+/* The same for a one-shot, whose name is told later. */
+bool once_admitted(struct exchange *exchange);
+void once_named(struct exchange *exchange, const char *session);
+/* For exchange.c: the exchange opens nothing any more. @complete: laird has answered it. */
+void seats_leave(struct exchange *exchange, bool complete);
 /* Go on with @then once exchange->call, which was started with the result @started, has an outcome of 0. Otherwise
  * the exchange is answered with the error. */
 void exchange_wait(struct exchange *exchange, int started, handler *then);

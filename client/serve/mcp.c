@@ -39,7 +39,8 @@ struct talk {
 	const struct ask *saying; /* whose message is being taken */
 	char name[NAME_SIZE];	  /* name: "" of the stateless era */
 	char *fallback;		  /* the session of calls that name none */
-	char *once; /* with tokens: how names of one-shots begin, so that the audit log names the token */
+	struct mcp_once once; /* with tokens: their names begin with the token's, so that the audit log has it */
+	char *prefix;	      /* of these */
 	double used;
 };
 
@@ -67,7 +68,7 @@ static struct mcp_state *state_of(const struct server *server)
 static void talk_free(struct talk *talk)
 {
 	free(talk->fallback);
-	free(talk->once);
+	free(talk->prefix);
 	free(talk);
 }
 
@@ -244,6 +245,19 @@ static bool talk_make_room(struct server *server, const struct tenant *tenant)
 	return n < TALKS_MAX || oldest;
 }
 
+static void on_once_named(void *userdata, const char *session)
+{
+	const struct talk *talk = userdata;
+
+	if (talk->saying)
+		once_named(talk->saying->exchange, session);
+}
+
+static void on_once_end(void *userdata, const char *session)
+{
+	seat_end(((const struct talk *)userdata)->tenant, session);
+}
+
 static struct talk *talk_new(struct exchange *exchange, bool named)
 {
 	struct mcp_state *state = state_of(exchange->server);
@@ -268,13 +282,15 @@ static struct talk *talk_new(struct exchange *exchange, bool named)
 	}
 	if (asprintf(&talk->fallback, "%smcp%s%.8s", talk->tenant->prefix, named ? "-" : "", talk->name) < 0)
 		talk->fallback = NULL;
-	if (*talk->tenant->prefix && asprintf(&talk->once, "%sonce-", talk->tenant->prefix) < 0)
-		talk->once = NULL;
-	options.once = talk->once;
+	if (*talk->tenant->prefix && asprintf(&talk->prefix, "%sonce-", talk->tenant->prefix) < 0)
+		talk->prefix = NULL;
+	talk->once = (struct mcp_once){
+		.prefix = talk->prefix, .on_named = on_once_named, .end = on_once_end, .userdata = talk};
+	options.once = talk->prefix ? &talk->once : NULL;
 	/* With tokens this is also the only session that is told of. */
 	options.session = *talk->tenant->prefix ? talk->fallback : NULL;
 	options.profile = talk->tenant->profiles ? talk->tenant->profiles[0] : NULL;
-	talk->conversation = talk->fallback && (talk->once || !*talk->tenant->prefix)
+	talk->conversation = talk->fallback && (talk->prefix || !*talk->tenant->prefix)
 				     ? conversation_new(&options, lair, talk->fallback, on_send, talk)
 				     : NULL;
 	if (!talk->conversation) {
@@ -497,9 +513,11 @@ static bool sessions_admitted(struct exchange *exchange, const struct ask *ask, 
 	const struct talk *talk = name ? talk_find(exchange, name) : NULL;
 	char modern[64];
 
-	if (strcmp(method, "tools/call") != 0 || !tool || strcmp(tool, "python_execute_once") == 0 ||
-	    strcmp(tool, "python_result") == 0 || strcmp(tool, "check_syntax") == 0)
+	if (strcmp(method, "tools/call") != 0 || !tool || strcmp(tool, "python_result") == 0 ||
+	    strcmp(tool, "check_syntax") == 0)
 		return true;
+	if (strcmp(tool, "python_execute_once") == 0)
+		return once_admitted(exchange);
 	snprintf(modern, sizeof(modern), "%smcp", exchange->tenant->prefix);
 	return session_admitted(exchange, id	 ? id
 					  : talk ? talk->fallback

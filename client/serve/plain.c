@@ -34,7 +34,7 @@ static bool once_name(struct exchange *exchange, const char *key)
 	struct once *once = exchange->state;
 	char id[32];
 
-	if (!*exchange->tenant->prefix)
+	if (!*exchange->tenant->prefix || once->session)
 		return true;
 	if (key)
 		snprintf(id, sizeof(id), "once-%.16s", key);
@@ -47,12 +47,9 @@ static bool once_name(struct exchange *exchange, const char *key)
 static void once_end(struct exchange *exchange)
 {
 	const struct once *once = exchange->state;
-	struct lair_call *call = NULL;
 
-	if (!once->session)
-		return;
-	(void)lair_shutdown(exchange->tenant->lair, &call, once->session);
-	(void)lair_call_free(call);
+	if (once->session)
+		seat_end(exchange->tenant, once->session);
 }
 
 static void once_left(struct exchange *exchange)
@@ -112,6 +109,7 @@ static void execute_done(struct exchange *exchange)
 static void execute_begin(struct exchange *exchange)
 {
 	const json_t *code = json_object_get(exchange->json, "code");
+	struct once *once = exchange->state;
 	struct lair *lair;
 	char key[KEY_SIZE];
 	bool keyed, bad;
@@ -130,16 +128,18 @@ static void execute_begin(struct exchange *exchange)
 		return;
 	exec.key = keyed ? key : NULL;
 	exchange->interrupts = !keyed;
-	exchange->state = calloc(1, sizeof(struct once));
+	/* It begins a second time if the sessions of the tenant have to be counted. */
+	if (!exchange->state)
+		exchange->state = once = calloc(1, sizeof(*once));
 	exchange->free_state = free;
-	if (!exchange->state) {
+	if (!once) {
 		answer_error(exchange, -ENOMEM, "out of memory");
 		return;
 	}
-	if (!once_name(exchange, exec.key))
+	if (!once_name(exchange, exec.key) || (once->session && !session_admitted(exchange, once->session)))
 		return;
 	exchange->on_gone = once_left;
-	exec.session = ((struct once *)exchange->state)->session;
+	exec.session = once->session;
 	exchange_wait_any(exchange, lair_exec(lair, &exchange->call, &exec), execute_done);
 }
 

@@ -95,7 +95,8 @@ struct tenant {
 	char **profiles; /* the token's: that it may name, ended by NULL; NULL: any */
 	struct limits limits;
 	struct token *token; /* owned; NULL without tokens */
-	json_t *sessions;    /* a set of at least those that there are, if they are limited */
+	json_t *seats;	     /* of its sessions, if they are limited: seats.c */
+	bool listed;	     /* they include all that laird has had when it was asked */
 	struct line requests;
 	struct line streams;	     /* what cells write comes over this one, so that no answer is behind it */
 	struct line flows[FLOWS];    /* the same, of streams that lose nothing: exchange_flow */
@@ -142,6 +143,14 @@ void connection_watch(struct connection *connection);
 void connection_unwatch(struct connection *connection);
 /* pages.c: the first of a list of origins that is none; NULL: all are. */
 const char *origins_wrong(const char *list);
+
+/* ---- seats.c ---- */
+
+void seats_free(struct tenant *tenant);
+/* End a session; from now on it does not count. */
+void seat_end(struct tenant *tenant, const char *session);
+/* It has ended. */
+void seat_gone(struct tenant *tenant, const char *session);
 
 /* ---- tenants.c ---- */
 

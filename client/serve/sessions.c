@@ -81,13 +81,19 @@ void v1_info(struct exchange *exchange)
 		exchange_wait(exchange, lair_info(lair, &exchange->call, session), info_done);
 }
 
+static void shutdown_done(struct exchange *exchange)
+{
+	seat_gone(exchange->tenant, exchange_session(exchange, exchange_path(exchange, "id")));
+	answer_empty(exchange, 204);
+}
+
 void v1_shutdown(struct exchange *exchange)
 {
 	const char *session;
 	struct lair *lair = session_lair(exchange, &session);
 
 	if (lair)
-		exchange_wait(exchange, lair_shutdown(lair, &exchange->call, session), empty_done);
+		exchange_wait(exchange, lair_shutdown(lair, &exchange->call, session), shutdown_done);
 }
 
 static void interrupt_done(struct exchange *exchange)

@@ -150,13 +150,13 @@ static struct tenant *tenant_free(struct tenant *tenant)
 		return NULL;
 	connections_of_none(tenant);
 	tenant->watch = lair_call_free(tenant->watch);
+	seats_free(tenant);
 	line_free(&tenant->requests);
 	line_free(&tenant->streams);
 	for (size_t i = 0; i < FLOWS; i++)
 		line_free(&tenant->flows[i]);
 	feeds_free(tenant);
 	tokens_free(tenant->token);
-	json_decref(tenant->sessions);
 	free(tenant->prefix);
 	free(tenant->name);
 	free(tenant);
@@ -173,7 +173,7 @@ static struct tenant *tenant_new(struct server *server, const char *name, const 
 	tenant->server = server;
 	TAILQ_INIT(&tenant->idle);
 	tenant->name = strdup(name);
-	tenant->sessions = json_object();
+	tenant->seats = json_object();
 	if (asprintf(&tenant->prefix, "%s%s", prefix, *prefix ? ":" : "") < 0)
 		tenant->prefix = NULL;
 	r = line_new(&tenant->requests, tenant);
@@ -181,7 +181,7 @@ static struct tenant *tenant_new(struct server *server, const char *name, const 
 		r = line_new(&tenant->streams, tenant);
 	for (size_t i = 0; !r && i < FLOWS; i++)
 		r = line_new(&tenant->flows[i], tenant);
-	if (r || !tenant->name || !tenant->prefix || !tenant->sessions)
+	if (r || !tenant->name || !tenant->prefix || !tenant->seats)
 		return tenant_free(tenant);
 	tenant->lair = tenant->requests.lair;
 	tenant->next = server->tenants;
@@ -353,64 +353,4 @@ struct lair_text tenant_own(const struct tenant *tenant, struct lair_text sessio
 	if (!session.data || session.size < size || memcmp(session.data, tenant->prefix, size) != 0)
 		return (struct lair_text){.data = NULL};
 	return (struct lair_text){.data = session.data + size, .size = session.size - size};
-}
-
-/* ---- how many sessions ---- */
-
-/* Whether it is a branch that belongs to a sandbox of E2B's: its name says which, and it has the files of that.
- * Both are in one cage, which has the limits, so they are one session. */
-static bool is_part(const json_t *sessions, const char *name)
-{
-	const char *end = strrchr(name, '~');
-	const char *files = json_string_value(json_object_get(sessions, name));
-	const char *others = end ? json_string_value(json_object_getn(sessions, name, (size_t)(end - name))) : NULL;
-
-	return others && files && *files && strcmp(files, others) == 0;
-}
-
-static void sessions_listed(struct exchange *exchange)
-{
-	struct tenant *tenant = exchange->tenant;
-	struct lair_session session;
-	const char *name;
-	json_t *files;
-	size_t cursor = 0;
-	void *next;
-
-	(void)json_object_clear(tenant->sessions);
-	while (lair_next_session(lair_sessions(exchange->call), &cursor, &session))
-		if (tenant_own(tenant, session.session).data)
-			(void)json_object_setn_new(
-				tenant->sessions, session.session.data, session.session.size,
-				json_stringn(session.workspace.data ? session.workspace.data : "",
-					     session.workspace.size));
-	json_object_foreach_safe(tenant->sessions, next, name, files) if (is_part(tenant->sessions, name))
-		json_object_del(tenant->sessions, name);
-	exchange->call = lair_call_free(exchange->call);
-	exchange->counted = true;
-	exchange->route->begin(exchange);
-}
-
-bool session_admitted(struct exchange *exchange, const char *session)
-{
-	struct tenant *tenant = exchange->tenant;
-	struct lair *lair;
-
-	if (!tenant->limits.sessions || json_object_get(tenant->sessions, session))
-		return true;
-	if (json_object_size(tenant->sessions) < tenant->limits.sessions) {
-		(void)json_object_set_new(tenant->sessions, session, json_true());
-		return true;
-	}
-	if (exchange->counted) {
-		answer_header(exchange, "Retry-After", "5");
-		answer_problem(exchange, 429, "limit", "this token may have %llu sessions at once; end one first",
-			       (unsigned long long)tenant->limits.sessions);
-		return false;
-	}
-	/* Some may have ended. */
-	lair = exchange_lair(exchange);
-	if (lair)
-		exchange_wait(exchange, lair_list(lair, &exchange->call), sessions_listed);
-	return false;
 }

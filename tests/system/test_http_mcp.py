@@ -262,13 +262,14 @@ def test_sessions_at_once(tenants: list[Tenant], client: Client) -> None:
     alice.run("1", session_id="b")
     for over in (alice.call("python_session_execute", {"code": "1", "session_id": "c"}),
                  alice.call("python_session_branch", {"session_id": "b", "new_session_id": "d"}, own),
-                 alice.call("python_session_start", {})):  # fmt: skip
+                 alice.call("python_session_start", {}),
+                 alice.call("python_execute_once", {"code": "1"}, own)):  # fmt: skip
         assert over.status == 429
         assert int(over.headers["Retry-After"]) > 0
         assert "2 sessions at once" in over.json()["error"]["message"]
-    assert alice.call("python_execute_once", {"code": "1"}, own).status == 200
     assert alice.run("1", session_id="b")["ok"]
     client.shutdown("alice:b")
+    assert alice.call("python_execute_once", {"code": "1"}, own).status == 200
     assert alice.run("1", session_id="c")["ok"]
     for it in client.list():
         client.shutdown(it.session)

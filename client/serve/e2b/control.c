@@ -98,10 +98,21 @@ static void resumed(struct exchange *exchange)
 	answer_json(exchange, 201, sandbox_document(sandbox));
 }
 
-static void connect_found(struct exchange *exchange)
+static void reopen(struct exchange *exchange)
 {
 	struct sandbox *sandbox = sandbox_of(exchange);
 	const char *profile = NULL;
+
+	if (profile_of(exchange, template_is_usual(sandbox->template) ? NULL : sandbox->template, &profile) &&
+	    session_admitted_again(exchange, sandbox->session, reopen))
+		exchange_wait_any(exchange,
+				  lair_open(sandbox->tenant->lair, &exchange->call, sandbox->session, profile),
+				  resumed);
+}
+
+static void connect_found(struct exchange *exchange)
+{
+	struct sandbox *sandbox = sandbox_of(exchange);
 	bool paused = sandbox->paused;
 	struct lair_call *call = NULL;
 	int r;
@@ -117,10 +128,7 @@ static void connect_found(struct exchange *exchange)
 	}
 	/* laird has ended it meanwhile. It is opened anew, and what was saved comes back. */
 	exchange->call = lair_call_free(exchange->call);
-	if (profile_of(exchange, template_is_usual(sandbox->template) ? NULL : sandbox->template, &profile))
-		exchange_wait_any(exchange,
-				  lair_open(sandbox->tenant->lair, &exchange->call, sandbox->session, profile),
-				  resumed);
+	reopen(exchange);
 }
 
 void connect_begin(struct exchange *exchange)

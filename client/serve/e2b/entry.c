@@ -152,14 +152,16 @@ static bool makes_debug(const struct exchange *exchange)
 	       (is_fixed_port(exchange->server) && !exchange_is_simple(exchange));
 }
 
-static void adopt(struct exchange *exchange, const char *id)
+static void adopt(struct exchange *exchange)
 {
+	const char *id = data_id(exchange);
 	const char *session = exchange_session(exchange, id ? id : DEBUG_ID);
 	struct lair *lair = session ? exchange_lair(exchange) : NULL;
 	const char *profile = NULL;
 	bool makes = !id && makes_debug(exchange);
 
-	if (!lair || (makes && !profile_of(exchange, NULL, &profile)))
+	if (!lair ||
+	    (makes && (!profile_of(exchange, NULL, &profile) || !session_admitted_again(exchange, session, adopt))))
 		return;
 	exchange_wait_any(exchange,
 			  makes ? lair_open(lair, &exchange->call, session, profile)
@@ -185,7 +187,7 @@ void sandbox_enter(struct exchange *exchange, size_t size, handler *then)
 	else if (sandbox && sandbox->paused)
 		e2b_lost(exchange);
 	else if (!sandbox)
-		adopt(exchange, id);
+		adopt(exchange);
 	else {
 		work_take(exchange, sandbox);
 		then(exchange);
