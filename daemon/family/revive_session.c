@@ -475,6 +475,7 @@ static void filing_from(struct session *session, struct bytes body)
 	filing->state = MIN(filing->state, FILING_LEAVES);
 	text_from(filing->stay, sizeof(filing->stay), record->stay);
 	text_from(filing->unkept, sizeof(filing->unkept), record->unkept);
+	text_from(session->history.unkept, sizeof(session->history.unkept), record->state_unkept);
 	if (record->mapped.size > 0)
 		(void)msgpack_sbuffer_write(&filing->mapped, record->mapped.data, record->mapped.size);
 	if (record->back.size > 0)
@@ -497,7 +498,6 @@ static void values_from(const struct revival *revival, struct session *session, 
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();
 	text_from(session->not_saved, sizeof(session->not_saved), record->not_saved);
-	filing_from(session, record->filing);
 	text_from(session->lost_cause, sizeof(session->lost_cause), record->lost_cause);
 	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);
 	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;
@@ -534,6 +534,7 @@ int revival_session(const struct revival *revival, struct bytes body)
 	effects_from(revival, session, &record);
 	r = queue_from(revival, session, &record);
 	r = r ? r : history_from(revival, session, &record);
+	filing_from(session, record.filing);
 	r = r ? r : operations_from(revival, session, &record);
 	r = r ? r : waiters_from(&session->resets, revival, session, record.resets);
 	r = r ? r : waiters_from(&session->closers, revival, session, record.closers);

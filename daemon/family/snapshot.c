@@ -200,6 +200,7 @@ static int put_filing(struct snapshot *snapshot, const struct session *session)
 		.back = wire_bytes(&filing->back),
 		.stay = text_or_absent(filing->stay),
 		.unkept = text_or_absent(filing->unkept),
+		.state_unkept = text_or_absent(session->history.unkept),
 	};
 
 	FILING_VALUES(RECORD_PUT, filing);

@@ -2,6 +2,7 @@
  * there are too many. restore.c makes interpreters from them. */
 #include "events.h"
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "filing.h"
 #include "hand.h"
@@ -106,14 +107,17 @@ void session_note_rewriting(struct session *session, const struct done_message *
 	session->dear.until = event_now() + MIN(done->rewriting, DEAR_MAX_US / DEAR_PARTS) * DEAR_PARTS;
 }
 
-const char *session_spares(char text[static SPARES_SIZE], const struct session *session)
+const char *session_unkept(char text[static UNKEPT_SIZE], const struct session *session)
 {
+	const char *unkept = session->history.unkept;
 	const struct dearness *dear = &session->dear;
 	uint64_t now = event_now();
 
-	if (now >= dear->until)
-		return NULL;
-	snprintf(text, SPARES_SIZE,
+	if (now >= dear->until) {
+		snprintf(text, UNKEPT_SIZE, "the last state could not be kept: %s", unkept);
+		return *unkept ? text : NULL;
+	}
+	snprintf(text, UNKEPT_SIZE,
 		 "%.1f GiB were copied when a cell wrote to them, because of the last checkpoint, which took "
 		 "%.1f s; the next one is made in %.0f s",
 		 (double)dear->bytes / (1ULL << 30), event_seconds(dear->us),
@@ -201,10 +205,10 @@ void session_freeze(struct session *session)
 	int r;
 
 	filing_keep(session);
-	r = warden_freeze(session->warden, session->live, 0, &session->freezing);
-
+	r = descriptors_left(DESCRIPTORS_CHECKPOINT)
+		    ? warden_freeze(session->warden, session->live, 0, &session->freezing)
+		    : -EMFILE;
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
-		log_warn(session->name, "no checkpoint: %s", strerror(-r));
 		session_let_source_go(session);
 		operation_on_frozen(session, strerror(-r));
 		session_begin_idle(session);

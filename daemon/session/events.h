@@ -124,9 +124,9 @@ void session_finish_frozen(struct session *session, const struct details *detail
 void session_note_frozen(struct session *session, const struct details *details);
 /* How much the cell that has ended had to copy. */
 void session_note_rewriting(struct session *session, const struct done_message *done);
-/* Why there is no checkpoint for now; NULL: there may be one. */
-#define SPARES_SIZE 224
-const char *session_spares(char text[static SPARES_SIZE], const struct session *session);
+/* Why the state after a cell will hardly be kept, as far as is known; NULL: nothing is in the way. */
+#define UNKEPT_SIZE 224
+const char *session_unkept(char text[static UNKEPT_SIZE], const struct session *session);
 /* No copy comes of it. */
 void session_abandon_freeze(struct session *session, const char *why);
 /* Forget checkpoints until the rest is within the limits. */

@@ -16,6 +16,7 @@ void history_rebase(struct history *history, struct checkpoint *base)
 	history->base = base;
 	history->saved = true;
 	history->severed = false;
+	history->unkept[0] = '\0';
 }
 
 bool checkpoint_name_valid(struct bytes name)

@@ -34,6 +34,8 @@ struct history {
 	struct checkpoint *base; /* what the live interpreter grew from; NULL: the pristine image */
 	bool saved;		 /* no cell has run since: the live state is that of base */
 	bool severed;		 /* a state between base and the live one has been forgotten */
+	char unkept[160]; /* why the last copy after a cell could not be made; "": it could, or the live state
+			   * has been one that is kept since */
 };
 
 void history_init(struct history *history);

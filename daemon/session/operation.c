@@ -261,14 +261,26 @@ bool operation_is_birth(const struct session *session)
 	return operation && operation->kind == OPERATION_BRANCH && !strcmp(operation->branch, session->id);
 }
 
+/* Nobody has asked for the copy, so the next answers tell. */
+static void note_unkept(struct session *session, const char *why)
+{
+	struct history *history = &session->history;
+
+	if (!why)
+		return;
+	if (strcmp(history->unkept, why))
+		log_warn(session->name, "the state after cell %" PRIu64 " cannot be kept: %s", session->at, why);
+	snprintf(history->unkept, sizeof(history->unkept), "%s", why);
+}
+
 void operation_on_frozen(struct session *session, const char *why)
 {
 	struct operation *operation = session->operation;
 
 	/* The state after a question is frozen after its answer. */
-	if (!operation || operation->kind == OPERATION_QUESTION)
-		return;
-	if (operation_is_birth(session)) {
+	if (!operation || operation->kind == OPERATION_QUESTION) {
+		note_unkept(session, why);
+	} else if (operation_is_birth(session)) {
 		operation_on_born(session);
 	} else if (why) {
 		client_error(clients_of(session), &operation->request, "unsupported",

@@ -182,7 +182,7 @@ static void finish_done(struct session *session, const struct details *details)
 	bool changed = session->cell->task != CELL_SAVE;
 	bool checkpoint = changed && session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL &&
 			  !done->unfaithful.data;
-	char unfaithful[512], spares[SPARES_SIZE];
+	char unfaithful[512], unkept[UNKEPT_SIZE];
 	struct bytes why = done->unfaithful;
 	msgpack_sbuffer blocked;
 
@@ -209,7 +209,7 @@ static void finish_done(struct session *session, const struct details *details)
 		session->at = session->cell->number;
 	}
 	if (checkpoint)
-		why = bytes_of(session_spares(spares, session));
+		why = bytes_of(session_unkept(unkept, session));
 	verdict.unfaithful = unfaithful_tell(unfaithful, sizeof(unfaithful), session, why);
 	msgpack_sbuffer_init(&blocked);
 	if (group_oom_killed(&session->warden->group))

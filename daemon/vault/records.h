@@ -111,13 +111,14 @@
 	F(m, FLAG, stale, OPTIONAL)                                                                                \
 	F(m, FLAG, aside, OPTIONAL)                                                                                \
 	F(m, FLAG, restless, OPTIONAL)
-/* What comes of its files when it goes back. */
+/* What comes of its files when it goes back, and why its memory would go back further than to the last cell. */
 #define FILING_FIELDS(F, m)                                                                                        \
 	FILING_VALUES(F, m)                                                                                        \
 	F(m, BIN, mapped, OPTIONAL)                                                                                \
 	F(m, BIN, back, OPTIONAL)                                                                                  \
 	F(m, STR, stay, OPTIONAL)                                                                                  \
-	F(m, STR, unkept, OPTIONAL)
+	F(m, STR, unkept, OPTIONAL)                                                                                \
+	F(m, STR, state_unkept, OPTIONAL)
 #define KEPT_SESSION_FIELDS(F, m)                                                                                  \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, id, OPTIONAL)                                                                                    \

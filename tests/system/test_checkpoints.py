@@ -315,6 +315,47 @@ def test_unfaithful_threads(client: Client, session: str) -> None:
     assert client.exec("x, 'stop' in globals()", session).text == "(1, False)"
 
 
+FORKS_FAIL = (
+    "import os, resource\n"
+    "limits = resource.getrlimit(resource.RLIMIT_NPROC)\n"
+    "resource.setrlimit(resource.RLIMIT_NPROC, (0, limits[1]))"
+)
+
+
+def test_a_copy_that_cannot_be_made(start_daemon: Callable[..., Daemon], session: str) -> None:
+    """It fails after the answer, so the next answers tell, until one can be made."""
+    daemon = start_daemon(SETTINGS)
+    client = daemon.client()
+    client.exec("x = 1", session)
+    assert client.exec(FORKS_FAIL, session).unfaithful is None
+    told = "a crash now would go back to cell 1: the last state could not be kept: Resource temporarily unavailable"
+    for i in (3, 4):
+        assert client.exec("x += 1", session).unfaithful == told, i
+    assert (
+        daemon.log().count(f"[{session}] the state after cell 2 cannot be kept: Resource temporarily unavailable")
+        == 1
+    )
+    router = client.stats().pid
+    daemon.process.send_signal(signal.SIGUSR2)
+    wait_until(lambda: router not in children(daemon.process.pid), "another router")
+    assert client.exec("x += 1", session).unfaithful == told
+    assert client.exec("resource.setrlimit(resource.RLIMIT_NPROC, limits)", session).unfaithful == told
+    assert client.exec("x", session).unfaithful is None
+    reply = client.exec("os._exit(1)", session)
+    assert (reply.state, reply.restored) == ("rolled_back", 7)
+    assert client.exec("x", session).text == "4"
+
+
+def test_after_a_copy_that_could_not_be_made(client: Client, session: str) -> None:
+    """Going back leaves a state that is kept."""
+    client.exec("x = 1", session)
+    client.exec(FORKS_FAIL, session)
+    assert client.exec("x = 2", session).unfaithful
+    reply = client.exec("os._exit(1)", session)
+    assert (reply.state, reply.restored) == ("rolled_back", 1)
+    assert client.exec("x", session).unfaithful is None
+
+
 def test_joined_threads_are_no_threads(client: Client, session: str) -> None:
     """The kernel may be a moment behind."""
     client.exec("import threading", session)

@@ -215,6 +215,15 @@ def test_time_is_over(daemon: Daemon) -> None:
         )
 
 
+def test_a_state_that_could_not_be_kept(client: Client) -> None:
+    code = "import resource\nlimits = resource.getrlimit(resource.RLIMIT_NPROC)\n"
+    client.printed(code + "resource.setrlimit(resource.RLIMIT_NPROC, (0, limits[1]))")
+    told = client.printed("resource.setrlimit(resource.RLIMIT_NPROC, limits)")
+    assert told.startswith("The state after this cell is not kept: a crash now would go back to "), told
+    assert "the last state could not be kept: Resource temporarily unavailable" in told
+    assert client.printed("1;") == ""
+
+
 def test_undo(client: Client) -> None:
     for code in ("x = 1", "x = 2", "x = 3"):
         client.run(code)
