@@ -257,7 +257,7 @@ static void session_met(struct bridge *bridge, const struct lair_session *sessio
 {
 	bridge->known = true;
 	bridge->birth = session->birth;
-	bridge->cells = session->cells;
+	bridge->cells = bridge->count = session->cells;
 	bridge->comms = bridge->comms || (!session->opened && session->cells > 0);
 	bridge->stay_due = clock_seconds() + STAY_OFTEN;
 }

@@ -94,6 +94,7 @@ struct bridge {
 	bool own;	     /* it ends with this kernel */
 	bool known;	     /* it is open, and @birth and @cells are its own */
 	uint64_t birth, cells;
+	uint64_t count; /* of the notebook's cells: those that are silent or not in its history do not count */
 	struct state states[STATES]; /* its last states, oldest first */
 	size_t n_states;
 	bool comms;		   /* it may have some */
@@ -188,6 +189,8 @@ void bridge_interrupt(struct bridge *bridge);
 
 /* shown.c */
 void show_display(struct job *job, const struct lair_display *display);
+/* The forms of a value; *metadatap: what describes them. Both new. */
+json_t *forms_of(struct lair_items bundle, json_t **metadatap);
 json_t *result_error(const struct bridge *bridge, const struct lair_result *result);
 void show_notices(struct job *job, const struct lair_result *result);
 void tell_line(struct job *job, const char *format, ...) _printf_(2, 3);

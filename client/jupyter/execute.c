@@ -222,7 +222,7 @@ static void outstanding_write(const struct job *job, const char *key)
 
 static json_t *reply_of(struct job *job, const char *status)
 {
-	return json_pack("{s:s, s:I}", "status", status, "execution_count", (json_int_t)job->bridge->cells);
+	return json_pack("{s:s, s:I}", "status", status, "execution_count", (json_int_t)job->bridge->count);
 }
 
 static json_t *payload_take(struct job *job)
@@ -287,15 +287,15 @@ static void expressions_go_on(struct job *job);
 
 static json_t *expression_told(const struct lair_result *result, const struct bridge *bridge)
 {
-	json_t *data, *error = result_error(bridge, result);
+	json_t *data, *metadata, *error = result_error(bridge, result);
 
 	if (error) {
 		json_object_set_new(error, "status", json_string("error"));
 		return error;
 	}
-	data = result->data.data ? json_data(result->data) : json_object();
+	data = forms_of(result->data, &metadata);
 	json_object_set_new(data, "text/plain", json_text(result->text.data ? result->text : lair_text("None")));
-	return json_pack("{s:s, s:o, s:{}}", "status", "ok", "data", data, "metadata");
+	return json_pack("{s:s, s:o, s:o}", "status", "ok", "data", data, "metadata", metadata);
 }
 
 static void expression_done(struct job *job)
@@ -355,23 +355,26 @@ static void expressions_begin(struct job *job)
 
 static void value_show(struct job *job, const struct lair_result *result)
 {
-	json_t *data;
+	uint64_t count = job->bridge->count + (job->shown ? 0 : 1);
+	json_t *data, *metadata;
 
 	if (!result->text.data || job->silent)
 		return;
-	data = result->data.data ? json_data(result->data) : json_object();
+	data = forms_of(result->data, &metadata);
 	json_object_set_new(data, "text/plain", json_text(result->text));
 	publish(job->bridge,
 		(struct outgoing){.type = "execute_result",
-				  .content = json_pack("{s:I, s:o, s:{}}", "execution_count",
-						       (json_int_t)result->cell, "data", data, "metadata"),
+				  .content = json_pack("{s:I, s:o, s:o}", "execution_count", (json_int_t)count,
+						       "data", data, "metadata", metadata),
 				  .parent = job_header(job)});
 }
 
 static void result_note(struct bridge *bridge, const struct lair_result *result, bool shown)
 {
 	if (bridge->birth && result->birth != bridge->birth)
-		bridge->n_states = 0;
+		bridge->n_states = bridge->count = 0;
+	if (shown)
+		bridge->count++;
 	bridge->birth = result->birth;
 	bridge->cells = result->cell;
 	if (result_goes_on(result))
@@ -406,7 +409,8 @@ static void cell_done(struct job *job)
 /* How the session is to run it. New. */
 static char *note_of(const struct job *job, const char *kind)
 {
-	json_t *note = json_pack("{s:s, s:O}", "kind", kind, "header", job_header(job));
+	json_t *note = json_pack("{s:s, s:O, s:I}", "kind", kind, "header", job_header(job), "count",
+				 (json_int_t)job->bridge->count + 1);
 	char *text = note ? json_dumps(note, JSON_COMPACT) : NULL;
 
 	json_decref(note);
@@ -452,7 +456,7 @@ static void input_show(struct job *job, const char *code, size_t size)
 	publish(job->bridge,
 		(struct outgoing){.type = "execute_input",
 				  .content = json_pack("{s:o, s:I}", "code", json_text(text), "execution_count",
-						       (json_int_t)job->bridge->cells + 1),
+						       (json_int_t)job->bridge->count + 1),
 				  .parent = job_header(job)});
 }
 

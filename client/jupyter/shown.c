@@ -15,6 +15,10 @@
 #define BUFFERS "application/vnd.lair.buffers"
 #define BLOCKED_SHOWN 5
 #define EFFECTS_SHOWN 8
+/* Of kernel/python/display.py, beside the forms of a value: what describes them, and which are JSON that their
+ * types do not name so. */
+#define METADATA "application/vnd.lair.metadata+json"
+#define STRUCTURED "application/vnd.lair.structured+json"
 #define BUFFERS_MAX 256
 #define WORDS_SIZE (CAUSE_SIZE + 72)
 /* Of what goes into the reply of a cell, which is kept until the cell ends. */
@@ -111,18 +115,40 @@ static bool is_notice(struct job *job, struct lair_items data)
 	return text.data;
 }
 
+json_t *forms_of(struct lair_items bundle, json_t **metadatap)
+{
+	json_t *data = bundle.data ? json_data(bundle) : json_object(), *type, *parsed;
+	json_t *metadata = json_object_get(data, METADATA), *structured = json_object_get(data, STRUCTURED);
+	size_t i;
+
+	json_array_foreach(structured, i, type)
+	{
+		const json_t *text = json_object_get(data, json_string_value(type));
+
+		parsed = json_loadb(json_string_value(text), json_string_length(text),
+				    JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+		if (parsed)
+			json_object_set_new(data, json_string_value(type), parsed);
+	}
+	*metadatap = object_or_empty(metadata);
+	json_object_del(data, METADATA);
+	json_object_del(data, STRUCTURED);
+	return data;
+}
+
 void show_display(struct job *job, const struct lair_display *display)
 {
 	json_t *metadata = display->metadata.data ? json_loadb(display->metadata.data, display->metadata.size,
 							       JSON_ALLOW_NUL, NULL)
 						  : NULL;
-	json_t *data, *content;
+	json_t *data, *content, *none;
 
 	if (is_notice(job, display->data)) {
 		json_decref(metadata);
 		return;
 	}
-	data = json_data(display->data);
+	data = forms_of(display->data, &none);
+	json_decref(none);
 	if (display->clear)
 		publish(job->bridge, (struct outgoing){.type = "clear_output",
 						       .content = json_pack("{s:b}", "wait",

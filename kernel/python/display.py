@@ -4,6 +4,7 @@ if it has the right type and is not too large. `publish` is in C, in the interpr
 
 import base64
 import builtins
+import importlib
 import json
 import sys
 import uuid
@@ -27,6 +28,11 @@ _TEXT_MAX = 65536
 _ITEMS_MAX = 4000
 _DEPTH_MAX = 50
 _NUMPY_WIDTH = 75  # its default
+_NOTEBOOK_WIDTH = 79  # of text, as IPython has it
+# Beside the forms of a cell's value: what describes them, for a notebook alone.
+METADATA = "application/vnd.lair.metadata+json"
+# Likewise: the types whose names do not say that they are JSON.
+STRUCTURED = "application/vnd.lair.structured+json"
 _METHODS = (
     ("text/html", "_repr_html_"),
     ("text/markdown", "_repr_markdown_"),
@@ -42,6 +48,8 @@ _METHODS = (
 # By module and name of a class: a function that makes the forms of its values. For classes that cannot do that
 # themselves.
 formats: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
+# The same for forms that programs read, and that a notebook would draw in the place of others.
+for_programs: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
 # The same for further forms, which only cells have that ask for them.
 further: Dict[Tuple[str, str], Callable[[Any], Data]] = {}
 
@@ -50,6 +58,7 @@ _type_dict = vars(type)["__dict__"].__get__
 _type_name = vars(type)["__qualname__"].__get__
 _dumps, _loads = json.dumps, json.loads
 _b64decode = base64.b64decode
+_import_module = importlib.import_module
 _uuid4 = uuid.uuid4
 _islice, _chain = islice, chain
 _modules = sys.modules
@@ -179,9 +188,31 @@ def _fitted(value: object, width: int) -> str:
         return contained("pprint", printer.pformat, value) or text
 
 
+def _pretty(value: object) -> Optional[str]:
+    """What a value says of itself to IPython's printer, if that is installed."""
+    if contained("_repr_pretty_", method, value, "_repr_pretty_") is None:
+        return None
+    try:
+        pretty = _import_module("IPython.lib.pretty").pretty
+    except Exception:
+        return None
+    return contained(f"{_type_name(type(value))}._repr_pretty_", pretty, value)  # type: ignore[no-any-return]
+
+
+def _in_lines(value: object) -> str:
+    """As IPython shows containers: in one line, or each item in a line of its own."""
+    text = repr(value)
+    if not _NOTEBOOK_WIDTH < len(text) < _TEXT_MAX or type(value) not in _BRACKETS:
+        return text
+    printer = _Printer(width=_NOTEBOOK_WIDTH, sort_dicts=False)
+    return contained("pprint", printer.pformat, value) or text
+
+
 def text_of(value: object) -> str:
     if left(value, _ITEMS_MAX) < 0:
         return summary(value)
+    if in_notebook:
+        return _pretty(value) or _in_lines(value)
     width = columns()
     return _fitted(value, width) if width else repr(value)
 
@@ -195,6 +226,13 @@ def _is_json(mime: str) -> bool:
 
 def _is_text(mime: str) -> bool:
     return mime.startswith("text/") or mime.endswith("+xml") or mime == "application/javascript"
+
+
+def _is_binary(mime: str) -> bool:
+    return mime.startswith(("image/", "audio/", "video/", "font/")) or mime in (
+        "application/pdf",
+        "application/octet-stream",
+    )
 
 
 def _as_json(value: object) -> str:
@@ -218,16 +256,19 @@ def _as_bytes(value: object) -> bytes:
 def _checked(mime: str, value: object) -> Union[str, bytes]:
     if _is_json(mime):
         return utf8(_as_json(value))
-    if not _is_text(mime):
+    if not _is_text(mime) and (_is_binary(mime) or isinstance(value, (bytes, bytearray, memoryview))):
         return _as_bytes(value)
     if not isinstance(value, str):
-        raise TypeError(f"str expected, not {type(value).__name__}")
+        if _is_text(mime):
+            raise TypeError(f"str expected, not {type(value).__name__}")
+        return utf8(_dumps(value))
     return utf8(value)
 
 
 def checked(about: str, raw: object) -> Data:
     """Takes the entries of a map of MIME types that hold what their type says, as far as there is room."""
     data: Data = {}
+    structured: List[str] = []
     room = _BUNDLE_MAX
     for mime, value in list(dict(raw).items())[:_TYPES_MAX]:  # type: ignore[call-overload]
         if value is None or not isinstance(mime, str):
@@ -240,6 +281,10 @@ def checked(about: str, raw: object) -> Data:
         elif good is not None:
             data[mime] = good
             room -= size
+            if type(good) is str and not isinstance(value, str) and not _is_json(mime):
+                structured.append(mime)
+    if in_notebook and structured:
+        data[STRUCTURED] = _dumps(structured)
     return data
 
 
@@ -269,6 +314,10 @@ def shows_saved() -> bool:
     return wants_further
 
 
+def _is_wanted(mime: str, include: Any, exclude: Any) -> bool:
+    return (include is None or mime in include) and (exclude is None or mime not in exclude)
+
+
 def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Data, Metadata]:
     """All forms of @value except its repr()."""
     name = cut(_type_name(type(value)), 100)
@@ -281,6 +330,8 @@ def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Dat
             raw.update(given)
             _merge(metadata, more)
     raw.update(_forms(formats, value))
+    if not in_notebook:
+        raw.update(_forms(for_programs, value))
     raw.update(further_forms(value))
     for mime, special in _METHODS:
         if mime not in raw and (include is None or mime in include):
@@ -288,11 +339,7 @@ def bundle(value: object, include: Any = None, exclude: Any = None) -> Tuple[Dat
             if one is not None:
                 raw[mime], more = _pair(contained(f"{name}.{special}", one))
                 _merge(metadata, {mime: more} if more else None)
-    wanted = {
-        mime: given
-        for mime, given in raw.items()
-        if (include is None or mime in include) and (exclude is None or mime not in exclude)
-    }
+    wanted = {mime: given for mime, given in raw.items() if _is_wanted(mime, include, exclude)}
     return checked(name, wanted), metadata
 
 
@@ -309,7 +356,11 @@ def last(value: object) -> Tuple[Optional[str], Optional[Data]]:
     if shows_itself is not None:
         shows_itself()
         return None, None
-    data, _ = bundle(value)
+    data, metadata = bundle(value)
+    if in_notebook and metadata:
+        described = contained("metadata", _dumps, metadata, default=str)
+        if described is not None:
+            data[METADATA] = utf8(described)
     text = data.pop("text/plain", None)
     if text is None:
         text = utf8(text_of(value))
@@ -370,7 +421,7 @@ def display(
             shows_itself()
             continue
         data, described = (checked("display", value), {}) if raw else bundle(value, include, exclude)
-        if not raw and "text/plain" not in data:
+        if not raw and "text/plain" not in data and _is_wanted("text/plain", include, exclude):
             data["text/plain"] = utf8(cut(text_of(value)))
         _merge(described, metadata)
         send(data, described, handle.display_id if handle is not None else None, update)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 if TYPE_CHECKING:
     import display
     import magics
+    import stdin
 
 NOTICE = "application/vnd.lair.notebook+json"
 BUFFERS = "application/vnd.lair.buffers"
@@ -35,16 +36,19 @@ _BLANK = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 _header: Dict[str, Any] = {}  # of the message by which the cell was asked for
 _inputs: List[str] = [""]
 _outputs: Dict[int, Any] = {}
+_count = 0  # of the cell, as the notebook counts
 
 
 def enter(note: str, number: int, source: str) -> int:
     """A cell of a notebook begins. Returns what kind of cell it is."""
-    global _header
+    global _header, _count
     told = _loads(note)
+    _count = number
     if told.get("kind") == "prompt":
         return _enter_prompt(number, source)
     kind = _KINDS.get(told.get("kind"), _CELL)
     _header = told.get("header") or {}
+    _count = told.get("count") or number
     display.in_notebook = True
     display.wants_further = told.get("forms") is True
     if "IPython" in _modules:
@@ -52,7 +56,7 @@ def enter(note: str, number: int, source: str) -> int:
     for shell in magics.shells:
         _dress(shell)
     if kind == _CELL:
-        _note_input(number, source)
+        _note_input(_count, source)
     return kind | _QUIET if kind != _MESSAGE and _ends_quietly(source) else kind
 
 
@@ -82,6 +86,23 @@ def leave() -> None:
     display.in_notebook = display.wants_further = False
 
 
+# ---- questions that nobody answers ----
+
+
+class StdinNotImplementedError(NotImplementedError):
+    """As IPython has it."""
+
+
+def _refuse_input(what: str) -> None:
+    if not display.in_notebook:
+        return
+    kind: Any = getattr(_modules.get("IPython.core.error"), "StdinNotImplementedError", StdinNotImplementedError)
+    raise kind(f"{what} was called, but this frontend does not support input requests.") from None
+
+
+stdin.refuse = _refuse_input
+
+
 # ---- In, Out ----
 
 
@@ -93,7 +114,8 @@ def _note_input(number: int, source: str) -> None:
 
 
 def shown(value: object, number: int) -> None:
-    """The value of the cell of that number was shown. Called before it becomes `_`."""
+    """The value of the cell was shown. Called before it becomes `_`."""
+    number = _count
     _builtins["___"], _builtins["__"] = _builtins.get("__", ""), _builtins.get("_", "")
     if value is _outputs:
         return

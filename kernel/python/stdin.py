@@ -7,6 +7,8 @@ import sys
 from typing import Callable, Optional, Tuple
 
 ask: Callable[[str, bool], Optional[str]]
+refuse: Callable[[str], None] = lambda what: None  # by a notebook: what is said if nobody answers
+_NOBODY = "nobody answers: this cell was run without input"  # as ask says it
 _input = builtins.input
 
 
@@ -97,11 +99,20 @@ def _first_line(answer: Optional[str]) -> Tuple[str, str]:
     return first, rest
 
 
+def _asked(prompt: str, password: bool, what: str) -> Optional[str]:
+    try:
+        return ask(prompt, password)
+    except EOFError as error:
+        if str(error) == _NOBODY:
+            refuse(what)
+        raise
+
+
 def _input_of_client(prompt: object = "", /) -> str:
     """Read a string from the client, without its end of line. The client gets the prompt."""
     if sys.stdin is not _stdin:
         return _input(prompt)
-    line, rest = _first_line(_stdin.readline() if _stdin._pending else ask(str(prompt), False))
+    line, rest = _first_line(_stdin.readline() if _stdin._pending else _asked(str(prompt), False, "raw_input"))
     if rest:
         _stdin._pending = rest if rest.endswith("\n") else rest + "\n"
     return line
@@ -109,7 +120,7 @@ def _input_of_client(prompt: object = "", /) -> str:
 
 def _getpass(prompt: str = "Password: ", stream: object = None) -> str:
     """Ask the client for a password. The rest of another answer is never taken for it."""
-    return _first_line(ask(str(prompt), True))[0]
+    return _first_line(_asked(str(prompt), True, "getpass"))[0]
 
 
 def forget() -> None:

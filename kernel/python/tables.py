@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from display import Data, cut, formats, left, summary
+    from display import Data, cut, for_programs, left, summary
 
 _ROWS_MAX = 100
 _COLUMNS_MAX = 100
@@ -50,5 +50,5 @@ def _series(series: Any) -> "Data":
     return _dataframe(series.to_frame(name))
 
 
-formats["pandas.core.frame", "DataFrame"] = _dataframe
-formats["pandas.core.series", "Series"] = _series
+for_programs["pandas.core.frame", "DataFrame"] = _dataframe
+for_programs["pandas.core.series", "Series"] = _series

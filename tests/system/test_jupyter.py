@@ -146,7 +146,7 @@ def test_questions_of_a_cell(client: Client) -> None:
         client.send("input_reply", {"value": answer}, "stdin", parent=asked["header"])
     assert client.reply(name)["content"]["status"] == "ok"
     assert client.until_idle(name)[-1]["content"]["text"] == "Bob xyz\n"
-    assert client.error("input()")["ename"] == "EOFError"
+    assert client.error("input()")["ename"] == "StdinNotImplementedError"
 
 
 def test_an_interrupt(client: Client) -> None:

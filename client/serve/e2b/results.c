@@ -4,6 +4,9 @@
 #include "json.h"
 #include "text.h"
 
+/* What else has such a type is for notebooks. */
+#define OWN "application/vnd.lair."
+
 static const struct {
 	const char *type, *name;
 } names[] = {
@@ -54,6 +57,8 @@ json_t *result_line(struct lair_items bundle, struct lair_text text, bool main)
 	json_object_foreach(data, type, value)
 	{
 		name = name_of(type);
+		if (!name && strncmp(type, OWN, strlen(OWN)) == 0)
+			continue;
 		if (!name)
 			json_object_set(extra, type, value);
 		else if (strcmp(name, "text") == 0)
