@@ -945,6 +945,10 @@ WIRE_MESSAGE(built_message, "built", NO_ID, BUILT_FIELDS);
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, RAW, still, OPTIONAL)
+/* Stop that. */
+#define LEAVE_FILES_FIELDS(F, m)                                                                                   \
+	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, STR, directory, OPTIONAL)
 
 /* How the files of the state since differ from those of the state until. */
 #define COMPARE_FILES_FIELDS(F, m)                                                                                 \
@@ -960,7 +964,7 @@ WIRE_MESSAGE(discard_message, "discard", NO_ID, SERIAL_FIELDS); /* kill it, and 
 WIRE_MESSAGE(survey_message, "survey", NO_ID, SURVEY_FIELDS);
 WIRE_MESSAGE(keep_files_message, "keep_files", NO_ID, KEEP_FILES_FIELDS);
 WIRE_MESSAGE(bring_files_message, "bring_files", NO_ID, BRING_FILES_FIELDS);
-WIRE_MESSAGE(leave_files_message, "leave_files", NO_ID, SERIAL_FIELDS); /* stop bringing them back */
+WIRE_MESSAGE(leave_files_message, "leave_files", NO_ID, LEAVE_FILES_FIELDS);
 WIRE_MESSAGE(compare_files_message, "compare_files", NO_ID, COMPARE_FILES_FIELDS);
 WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 
@@ -995,6 +999,7 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
  * failed. */
 #define FILES_BACK_FIELDS(F, m)                                                                                    \
 	F(m, UINT, serial, REQUIRED)                                                                               \
+	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, RAW, files, OPTIONAL)                                                                                 \
 	F(m, UINT, more, OPTIONAL)                                                                                 \
 	F(m, FLAG, refused, OPTIONAL)                                                                              \

@@ -381,7 +381,7 @@ static void leave(struct session *session, const void *message)
 {
 	(void)message;
 	log_warn(session->name, "bringing its files back is given up");
-	warden_leave_files(session->warden, session->filing.asked);
+	warden_leave_files(session->warden, directory_of(session), session->filing.asked);
 	ask(session, FILING_LEAVES, session->filing.asked);
 	session_deadline(session, PATIENCE_US);
 }
@@ -422,7 +422,8 @@ static void filing_event(struct session *session, enum event event, const void *
 
 void filing_on_back(struct session *session, const struct files_back_message *back)
 {
-	if (session->filing.asked == back->serial)
+	/* Two branches may begin with the same files. */
+	if (session->filing.asked == back->serial && bytes_equal(bytes_of(directory_of(session)), back->directory))
 		filing_event(session, EVENT_FILES_BACK, back);
 }
 

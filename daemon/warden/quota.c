@@ -123,7 +123,7 @@ static bool any_recovering(const struct warden *warden)
 
 static void allow_what_there_is(struct quota *quota)
 {
-	quota->settling = quota->settling && quota->asked_at < quota->settles;
+	quota->settling = quota->settling && quota->asked_at <= quota->settles;
 	if (!quota->settling)
 		quota->brought_size = quota->brought_files = 0;
 	quota->size_allowed = MAX(quota->size, quota->size_max);

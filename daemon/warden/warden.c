@@ -335,9 +335,9 @@ int warden_bring_files(struct warden *warden, const struct tenant *tenant, const
 	return r;
 }
 
-void warden_leave_files(struct warden *warden, uint64_t number)
+void warden_leave_files(struct warden *warden, const char *directory, uint64_t number)
 {
-	const struct leave_files_message message = {.serial = number};
+	const struct leave_files_message message = {.serial = number, .directory = bytes_of(directory)};
 
 	warden_touch(warden);
 	(void)peer_say(&warden->peer, &leave_files_message_schema, &message, 0, NULL, 0);

@@ -148,7 +148,7 @@ uint64_t warden_keep_files(struct warden *warden, const char *directory, uint64_
  * runs meanwhile. Returns 0 or -errno. */
 int warden_bring_files(struct warden *warden, const struct tenant *tenant, const char *directory, uint64_t number);
 /* Give that up: on_files_back is called soon, and says how far it got. */
-void warden_leave_files(struct warden *warden, uint64_t number);
+void warden_leave_files(struct warden *warden, const char *directory, uint64_t number);
 /* How the files of those two numbers differ; then on_files_compared is called, with the number that is returned; 0:
  * it does not listen. */
 uint64_t warden_compare_files(struct warden *warden, uint64_t since, uint64_t until);

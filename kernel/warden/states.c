@@ -19,6 +19,8 @@
 #define GIVEN_UP "it was given up"
 /* How often it is said that files are being brought back. */
 #define GOING_MS 500
+/* How long is waited until the interpreters of a session stand still. */
+#define STILL_MS 1000
 #define NOT_KEPT "they are not kept any more"
 
 struct place {
@@ -40,6 +42,8 @@ struct job {
 	bool bring, given_up;
 	uint64_t size, files; /* at most so much is written */
 	uint64_t max;
+	msgpack_sbuffer still;
+	uint64_t still_until; /* in ms */
 	uint64_t mapped[MAPPED_MAX];
 	size_t n_mapped;
 	int root;
@@ -155,6 +159,7 @@ static struct job *job_add(struct states *states, struct bytes directory)
 		free(job);
 		return NULL;
 	}
+	msgpack_sbuffer_init(&job->still);
 	job->root = -1;
 	job->capture.fd = job->capture.root = -1;
 	while (*slot)
@@ -167,6 +172,9 @@ static void job_end(struct states *states)
 {
 	struct job *job = states->jobs;
 
+	if (job->still.size > 0)
+		states->listener->go_on(states->userdata, wire_bytes(&job->still));
+	msgpack_sbuffer_destroy(&job->still);
 	states->jobs = job->next;
 	fd_close(job->root);
 	free(job);
@@ -191,8 +199,10 @@ void states_keep(struct states *states, const struct keep_files_message *keep)
 
 void states_bring(struct states *states, const struct bring_files_message *bring)
 {
-	struct files_back_message failed = {
-		.serial = bring->serial, .refused = true, .why = bytes_of(strerror(ENOMEM))};
+	struct files_back_message failed = {.serial = bring->serial,
+					    .directory = bring->directory,
+					    .refused = true,
+					    .why = bytes_of(strerror(ENOMEM))};
 	struct job *job = job_add(states, bring->directory);
 
 	if (!job) {
@@ -201,12 +211,15 @@ void states_bring(struct states *states, const struct bring_files_message *bring
 	}
 	job->number = bring->serial;
 	job->bring = true;
+	if (bring->still.size > 0)
+		(void)msgpack_sbuffer_write(&job->still, bring->still.data, bring->still.size);
 }
 
-void states_give_up(struct states *states, uint64_t number)
+void states_give_up(struct states *states, const struct leave_files_message *leave)
 {
 	for (struct job *job = states->jobs; job; job = job->next)
-		job->given_up |= job->bring && job->number == number;
+		job->given_up |= job->bring && job->number == leave->serial &&
+				 bytes_equal(bytes_of(job->place->name), leave->directory);
 }
 
 void states_compare(struct states *states, const struct compare_files_message *compare)
@@ -334,7 +347,10 @@ static void put_changes(msgpack_sbuffer *array, const struct revert *revert, uin
 
 static void bring_say(struct states *states, struct job *job, int r, const char *why)
 {
-	struct files_back_message back = {.serial = job->number, .why = bytes_of(why), .refused = r != 0};
+	struct files_back_message back = {.serial = job->number,
+					  .directory = bytes_of(job->place->name),
+					  .why = bytes_of(why),
+					  .refused = r != 0};
 	msgpack_sbuffer array;
 
 	msgpack_sbuffer_init(&array);
@@ -414,10 +430,22 @@ static int bring_work(struct states *states, struct job *job)
 	return revert_begin(&job->revert, &states->store, job->root, now, state->manifest);
 }
 
+/* Whether interpreters that must stand still do not yet. One that cannot be stopped soon does no harm but to its
+ * own session. */
+static bool is_moving(struct states *states, const struct job *job)
+{
+	return job->still.size > 0 && !states->listener->stop(states->userdata, wire_bytes(&job->still)) &&
+	       clock_ms() < job->still_until;
+}
+
 static void bring_step(struct states *states, struct job *job)
 {
 	int r = 0;
 
+	if (!job->still_until)
+		job->still_until = clock_ms() + STILL_MS;
+	if (job->step == JOB_NEW && is_moving(states, job))
+		return;
 	if (job->step == JOB_NEW)
 		r = bring_begin(states, job);
 	if (!r && job->given_up && job->step == JOB_WORKS)

@@ -16,6 +16,9 @@ struct states_listener {
 	void (*on_kept)(void *userdata, const struct files_kept_message *kept);
 	void (*on_back)(void *userdata, const struct files_back_message *back);
 	void (*on_going)(void *userdata, const struct files_going_message *going);
+	/* Whether the interpreters of these serials stand still, asked until it is so; and they may run again. */
+	bool (*stop)(void *userdata, struct bytes serials);
+	void (*go_on)(void *userdata, struct bytes serials);
 	void (*on_compared)(void *userdata, const struct files_compared_message *compared);
 };
 
@@ -38,8 +41,7 @@ void states_init(struct states *states, const struct states_listener *listener, 
 void states_leave(struct states *states);
 void states_keep(struct states *states, const struct keep_files_message *keep);
 void states_bring(struct states *states, const struct bring_files_message *bring);
-/* Stop bringing those of that number back. */
-void states_give_up(struct states *states, uint64_t number);
+void states_give_up(struct states *states, const struct leave_files_message *leave);
 /* At once: both states are there, or are not. */
 void states_compare(struct states *states, const struct compare_files_message *compare);
 void states_drop(struct states *states, uint64_t number);

@@ -19,6 +19,7 @@
 #include "proto/link.h"
 #include "refusal/policy.h"
 #include "states.h"
+#include "still.h"
 #include "survey.h"
 
 #include <dirent.h>
@@ -396,8 +397,39 @@ static void say_compared(void *userdata, const struct files_compared_message *co
 	say(userdata, &files_compared_message_schema, compared);
 }
 
-static const struct states_listener states_listener = {
-	.on_kept = say_kept, .on_back = say_back, .on_going = say_going, .on_compared = say_compared};
+static bool stop_all(void *userdata, struct bytes serials)
+{
+	struct interpreter *interpreter;
+	size_t cursor = 0;
+	uint64_t serial;
+	bool still = true;
+
+	while (wire_next_uint(serials, &cursor, &serial)) {
+		interpreter = interpreter_find(userdata, serial);
+		still &= !interpreter || still_stop(interpreter->pid);
+	}
+	return still;
+}
+
+static void go_on_all(void *userdata, struct bytes serials)
+{
+	struct interpreter *interpreter;
+	size_t cursor = 0;
+	uint64_t serial;
+
+	while (wire_next_uint(serials, &cursor, &serial)) {
+		interpreter = interpreter_find(userdata, serial);
+		if (interpreter)
+			still_end(interpreter->pid);
+	}
+}
+
+static const struct states_listener states_listener = {.on_kept = say_kept,
+						       .on_back = say_back,
+						       .on_going = say_going,
+						       .stop = stop_all,
+						       .go_on = go_on_all,
+						       .on_compared = say_compared};
 
 static void handle_keep_files(struct warden *warden, const void *decoded)
 {
@@ -412,9 +444,7 @@ static void handle_bring_files(struct warden *warden, const void *decoded)
 
 static void handle_leave_files(struct warden *warden, const void *decoded)
 {
-	const struct leave_files_message *leave = decoded;
-
-	states_give_up(&warden->states, leave->serial);
+	states_give_up(&warden->states, decoded);
 }
 
 static void handle_compare_files(struct warden *warden, const void *decoded)

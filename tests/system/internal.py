@@ -198,8 +198,11 @@ class BringFiles(Message):
 
 
 class LeaveFiles(Message):
+    """Stop that."""
+
     TYPE = "leave_files"
     serial: Uint
+    directory: Str | None = None
 
 
 class CompareFiles(Message):
@@ -278,6 +281,7 @@ class FilesBack(Message):
 
     TYPE = "files_back"
     serial: Uint
+    directory: Str | None = None
     files: Raw = None
     more: Uint = 0
     refused: Flag = False

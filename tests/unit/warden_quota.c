@@ -317,6 +317,39 @@ static void test_by_files(void)
 	finish();
 }
 
+/* Nobody pays for what a restore writes, whenever it is seen; who writes more meanwhile does. */
+static void test_brought_back(void)
+{
+	const struct files_going_message going = {.size = 3 * LIMIT, .files = 1};
+
+	begin(LIMIT);
+	guests[0].recovering = true;
+	quota_on_run(&caged);
+	wait_for(1000000);
+	quota_on_going(&caged, &going);
+	found(5 * LIMIT, 1, 10, 10);
+	CHECK(nothing_done());
+	quota_on_run(&caged);
+	wait_for(1000000);
+	CHECK(survey_size == 5 * LIMIT);
+	quota_on_back(&caged);
+	guests[0].recovering = false;
+	found(3 * LIMIT, 1, 10, 10); /* asked for before that */
+	CHECK(nothing_done() && caged.quota.settling && due() > 0);
+	look(4 * LIMIT);
+	CHECK(nothing_done() && !caged.quota.settling && caged.quota.size_allowed == 4 * LIMIT);
+	guests[0].busy = true;
+	look(4 * LIMIT + 1);
+	CHECK(guests[0].killed == 1 && guests[0].ended == 0);
+	finish();
+	begin(LIMIT);
+	guests[0].recovering = guests[1].busy = true;
+	quota_on_going(&caged, &going);
+	look(5 * LIMIT + 1);
+	CHECK(guests[0].ended == 1 && guests[1].ended == 1);
+	finish();
+}
+
 /* At once, in whichever state. */
 static void test_twice_the_limit(void)
 {
@@ -420,6 +453,7 @@ int main(void)
 	test_back_within();
 	test_over_between_cells();
 	test_by_files();
+	test_brought_back();
 	test_twice_the_limit();
 	test_blind();
 	test_put();

@@ -733,9 +733,10 @@ int warden_bring_files(struct warden *warden, const struct tenant *tenant, const
 	return -EPIPE;
 }
 
-void warden_leave_files(struct warden *warden, uint64_t number)
+void warden_leave_files(struct warden *warden, const char *directory, uint64_t number)
 {
 	(void)warden;
+	(void)directory;
 	(void)number;
 }
 
