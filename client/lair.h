@@ -94,6 +94,7 @@ struct lair_options {
 	bool no_start;	    /* do not start a daemon: it is an error if none answers */
 	double timeout;	    /* for connecting, starting included; 0: 30 seconds */
 	size_t batch;	    /* lair_process reads no more once it has read so many bytes; 0: 1 MiB */
+	bool discreet;	    /* errors do not say where the socket is */
 };
 
 /* A handle that is not connected yet. The strings of @options are copied; NULL stands for all defaults.

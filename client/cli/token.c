@@ -50,6 +50,28 @@ static int rate_take(const struct cli *cli, double *ratep)
 	return 0;
 }
 
+/* If laird answers, it knows which profiles there are. */
+static int profiles_check(struct cli *cli, char **profiles)
+{
+	struct lair_call *call = NULL;
+	int r = lair_connect(cli->lair);
+
+	if (r) {
+		cli_notice("no laird answers, so nobody knows yet whether there are these profiles");
+		return 0;
+	}
+	for (; r != LAIR_E_BAD_REQUEST && *profiles; profiles++) {
+		const struct lair_code code = {.profile = *profiles, .code = lair_text("")};
+
+		r = lair_check(cli->lair, &call, &code);
+		if (!r)
+			r = lair_wait(call, LAIR_FOREVER);
+		call = lair_call_free(call);
+	}
+	/* One that does not start is there. */
+	return r == LAIR_E_BAD_REQUEST ? cli_trouble(cli, r) : 0;
+}
+
 static int token_add(struct cli *cli, const char *path, char *name)
 {
 	_cleanup_(freep) char *list = cli->profile ? strdup(cli->profile) : NULL;
@@ -63,6 +85,8 @@ static int token_add(struct cli *cli, const char *path, char *name)
 		r = number_take(cli, "requests", cli->requests, &token.requests);
 	if (!r)
 		r = rate_take(cli, &token.rate);
+	if (!r && profiles)
+		r = profiles_check(cli, profiles);
 	if (r)
 		return r;
 	if (tokens_add(path, &token, secret, why))

@@ -61,6 +61,7 @@ static int options_take(struct lair *lair, const struct lair_options *options)
 	lair->no_start = options->no_start;
 	lair->timeout = options->timeout > 0 ? options->timeout : TIMEOUT_DEFAULT;
 	lair->batch = options->batch ? options->batch : BATCH_BYTES;
+	lair->shown = options->discreet ? "its socket" : lair->socket;
 	r = socket_path(lair->socket, options->socket);
 	if (!r && options->config) {
 		lair->config = strdup(options->config);
@@ -149,7 +150,7 @@ static int greet(struct lair *lair, double timeout)
 		r = lair_wait(call, timeout);
 	}
 	if (r == -ETIMEDOUT)
-		lair_fail(lair, r, "the process that listens on %s does not answer", lair->socket);
+		lair_fail(lair, r, "the process that listens on %s does not answer", lair->shown);
 	lair_call_free(call);
 	return r;
 }
@@ -172,7 +173,7 @@ static int handle_connect(struct lair *lair, double timeout)
 	if (!r)
 		r = transport_connect(lair, 0);
 	if (r)
-		lair_fail(lair, r, "cannot connect to %s: %s", lair->socket, zmq_strerror(-r));
+		lair_fail(lair, r, "cannot connect to %s: %s", lair->shown, zmq_strerror(-r));
 	else
 		r = greet(lair, timeout);
 	if (r)
@@ -205,7 +206,7 @@ int lair_connect(struct lair *lair)
 int handle_send(struct lair *lair, const struct lair_call *call)
 {
 	if (lair->epoll < 0 || lair->lost)
-		return lair_fail(lair, LAIR_E_LOST, "not connected to %s", lair->socket);
+		return lair_fail(lair, LAIR_E_LOST, "not connected to %s", lair->shown);
 	if (lair->frame_max && call->request.size > lair->frame_max)
 		return lair_fail(lair, LAIR_E_TOO_LARGE,
 				 "the request has %zu bytes; frame_size = %llu is the limit", call->request.size,
@@ -214,7 +215,7 @@ int handle_send(struct lair *lair, const struct lair_call *call)
 	if (lair->resuming && call->reply != &hello_reply_schema)
 		return 0;
 	if (zmq_send(lair->dealer, call->request.data, call->request.size, ZMQ_DONTWAIT) < 0)
-		return lair_fail(lair, -errno, "cannot send to %s: %s", lair->socket, zmq_strerror(errno));
+		return lair_fail(lair, -errno, "cannot send to %s: %s", lair->shown, zmq_strerror(errno));
 	/* To send may take away the sign that a message can be read. */
 	if (transport_readable(lair))
 		transport_wake(lair);
@@ -247,7 +248,7 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 	bool ended;
 
 	if (lair->epoll < 0 || lair->lost)
-		return lair_fail(lair, LAIR_E_LOST, "not connected to %s", lair->socket);
+		return lair_fail(lair, LAIR_E_LOST, "not connected to %s", lair->shown);
 	desk_flush(lair);
 	sources = transport_wait(lair, timeout_ms);
 	if (sources < 0)
@@ -271,7 +272,7 @@ int lair_process(struct lair *lair)
 	int r = handle_turn(lair, 0);
 
 	if (!r && lair->lost)
-		r = lair_fail(lair, LAIR_E_LOST, "the daemon on %s is gone", lair->socket);
+		r = lair_fail(lair, LAIR_E_LOST, "the daemon on %s is gone", lair->shown);
 	return r;
 }
 
@@ -287,7 +288,7 @@ int lair_wait(struct lair_call *call, double timeout)
 		if (r)
 			return r;
 		if (left == 0 && call->outcome == -EINPROGRESS)
-			return lair_fail(lair, -ETIMEDOUT, "no answer from %s within %g seconds", lair->socket,
+			return lair_fail(lair, -ETIMEDOUT, "no answer from %s within %g seconds", lair->shown,
 					 timeout);
 	}
 	if (call->outcome && lair && call->error)

@@ -13,7 +13,8 @@ struct desk;
 
 struct lair {
 	char socket[PATH_SIZE];
-	char *config; /* NULL: the daemon's choice */
+	const char *shown; /* in errors, for the socket */
+	char *config;	   /* NULL: the daemon's choice */
 	bool no_start;
 	double timeout;
 	size_t batch;

@@ -19,7 +19,7 @@ static void give_up(struct lair *lair, const char *why)
 
 	lair->lost = true;
 	resume_stop(lair);
-	snprintf(sentence, sizeof(sentence), "the daemon on %s %s", lair->socket, why);
+	snprintf(sentence, sizeof(sentence), "the daemon on %s %s", lair->shown, why);
 	/* Calls that a callback starts meanwhile are refused, so this loop ends. */
 	while (lair->first)
 		call_end(lair->first, LAIR_E_LOST, bytes_of(sentence));

@@ -30,7 +30,7 @@ static int socket_directory(struct lair *lair, char directory[static PATH_SIZE])
 {
 	int r = path_directory(directory, lair->socket);
 
-	return r ? lair_fail(lair, r, "%s: %s", lair->socket, strerror(-r)) : 0;
+	return r ? lair_fail(lair, r, "%s: %s", lair->shown, strerror(-r)) : 0;
 }
 
 /* A socket can be trusted only if nobody but this user and root can put a socket into its directory. */
@@ -45,14 +45,14 @@ int socket_trust(struct lair *lair)
 		return r;
 	if (stat(directory, &st) < 0) {
 		if (errno == ENOENT || errno == ENOTDIR)
-			return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->socket);
-		return lair_fail(lair, LAIR_E_DENIED, "%s: %s", directory, strerror(errno));
+			return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->shown);
+		return lair_fail(lair, LAIR_E_DENIED, "the directory of %s: %s", lair->shown, strerror(errno));
 	}
 	if ((st.st_uid != geteuid() && st.st_uid != 0 && geteuid() != 0) || (st.st_mode & (S_IWGRP | S_IWOTH)))
-		return lair_fail(
-			lair, LAIR_E_DENIED,
-			"%s: others may put a socket there; it must be owned by you and writable by you alone",
-			directory);
+		return lair_fail(lair, LAIR_E_DENIED,
+				 "%s: others may put a socket there; its directory must be owned by you and "
+				 "writable by you alone",
+				 lair->shown);
 	return 0;
 }
 
@@ -73,8 +73,8 @@ int socket_probe(struct lair *lair)
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
 		return 0;
 	if (errno == ENOENT || errno == ECONNREFUSED)
-		return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->socket);
-	return lair_fail(lair, errno == EACCES ? LAIR_E_DENIED : -errno, "cannot connect to %s: %s", lair->socket,
+		return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->shown);
+	return lair_fail(lair, errno == EACCES ? LAIR_E_DENIED : -errno, "cannot connect to %s: %s", lair->shown,
 			 strerror(errno));
 }
 
@@ -278,7 +278,7 @@ static int launch_run(struct lair *lair, const struct launch *launch, double sta
 
 static int lock_held(struct lair *lair)
 {
-	return lair_fail(lair, -ETIMEDOUT, "another laird holds %s.lock but does not answer", lair->socket);
+	return lair_fail(lair, -ETIMEDOUT, "another laird holds %s.lock but does not answer", lair->shown);
 }
 
 int daemon_start(struct lair *lair, double timeout)
@@ -290,7 +290,7 @@ int daemon_start(struct lair *lair, double timeout)
 	r = path_make_socket_dir(lair->socket);
 	if (r)
 		return lair_fail(lair, r == -EPERM ? LAIR_E_DENIED : LAIR_E_START,
-				 "cannot use the directory of %s: %s", lair->socket, strerror(-r));
+				 "cannot use the directory of %s: %s", lair->shown, strerror(-r));
 	r = launch_prepare(&launch, lair);
 	if (r)
 		return r;

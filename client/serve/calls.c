@@ -42,7 +42,7 @@ static json_t *calls_document(const struct exchange *exchange, char seen[static 
 {
 	const struct lair_waiting_list *list = lair_waiting_list(exchange->call);
 	unsigned char hash[crypto_generichash_BYTES_MIN];
-	json_t *array = json_array(), *document;
+	json_t *array = json_array();
 	crypto_generichash_state state;
 	struct lair_waiting waiting;
 	size_t cursor = 0;
@@ -59,9 +59,7 @@ static json_t *calls_document(const struct exchange *exchange, char seen[static 
 		add(&state, waiting.key);
 		add(&state, waiting.state);
 		(void)crypto_generichash_update(&state, (const unsigned char *)numbers, sizeof(numbers));
-		document = json_waiting(&waiting);
-		json_object_set_new(document, "session", json_text(own));
-		json_array_append_new(array, document);
+		json_array_append_new(array, tenant_document(exchange, json_waiting(&waiting), waiting.session));
 	}
 	(void)crypto_generichash_final(&state, hash, sizeof(hash));
 	(void)sodium_bin2hex(seen, SEEN_SIZE, hash, (SEEN_SIZE - 1) / 2);

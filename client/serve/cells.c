@@ -45,11 +45,8 @@ bool profile_of(struct exchange *exchange, const char *profile, const char **pro
 
 json_t *result_document(const struct exchange *exchange, const struct lair_result *result)
 {
-	json_t *document = json_result(result);
-
 	metrics_count_result(result);
-	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, result->session)));
-	return document;
+	return tenant_document(exchange, json_result(result), result->session);
 }
 
 void cell_left(struct exchange *exchange)
@@ -245,11 +242,9 @@ static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
 static void on_held(struct lair_call *call, const struct lair_waiting *waiting, void *userdata)
 {
 	struct exchange *exchange = userdata;
-	json_t *document = json_waiting(waiting);
 
 	(void)call;
-	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, waiting->session)));
-	(void)tell(exchange, "held", document);
+	(void)tell(exchange, "held", tenant_document(exchange, json_waiting(waiting), waiting->session));
 }
 
 /* The result is told in any case, also to who has not read what came before. */

@@ -15,6 +15,11 @@ json_t *openapi_make(const struct server *server);
 /* cells.c: a cell. @session: in laird; NULL: a one-shot. Its result as documents have it, new: without what is only
  * laird's, and with the tenant's own name of the session. */
 json_t *result_document(const struct exchange *exchange, const struct lair_result *result);
+/* A document as the tenant has it: one with a token learns nothing of this machine, no path, user or process. Returns
+ * @document. */
+json_t *discreet(const struct exchange *exchange, json_t *document);
+/* The same of one about a session, or what is of it: with the tenant's own name of @session. */
+json_t *tenant_document(const struct exchange *exchange, json_t *document, struct lair_text session);
 /* The client has gone: interrupts the cell of exchange->call, if exchange->interrupts is set. For on_gone. */
 void cell_left(struct exchange *exchange);
 /* Whether the tenant may name @profile, or leave it to the default; otherwise the exchange has been answered.

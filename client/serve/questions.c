@@ -13,7 +13,7 @@ static struct lair_text code_of(const struct exchange *exchange)
 
 static void vars_done(struct exchange *exchange)
 {
-	answer_json(exchange, 200, json_variables(lair_variables(exchange->call)));
+	answer_json(exchange, 200, discreet(exchange, json_variables(lair_variables(exchange->call))));
 }
 
 void v1_vars(struct exchange *exchange)

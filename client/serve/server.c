@@ -157,6 +157,14 @@ static bool address_is_loopback(const struct sockaddr *address)
 
 /* ---- listening ---- */
 
+/* getaddrinfo takes the port modulo 65536. */
+static bool port_valid(const char *port)
+{
+	size_t size = strlen(port);
+
+	return size > 0 && size <= 5 && strspn(port, "0123456789") == size && strtoul(port, NULL, 10) <= 65535;
+}
+
 /* HOST:PORT, [HOST]:PORT or PORT, into two texts. Returns 0 or -EINVAL. */
 static int address_split(const char *given, char host[static 256], const char **portp)
 {
@@ -164,7 +172,7 @@ static int address_split(const char *given, char host[static 256], const char **
 	size_t size = colon ? (size_t)(colon - given) : 0;
 
 	*portp = colon ? colon + 1 : given;
-	if (!**portp || strspn(*portp, "0123456789") != strlen(*portp) || size >= 256)
+	if (!port_valid(*portp) || size >= 256)
 		return -EINVAL;
 	if (size > 2 && given[0] == '[' && given[size - 1] == ']') {
 		given++;
@@ -217,7 +225,7 @@ static int listen_open(struct server *server)
 	int r;
 
 	if (address_split(given, host, &port))
-		return say(-EINVAL, "--listen: expected HOST:PORT, got \"%s\"", given);
+		return say(-EINVAL, "--listen: expected HOST:PORT, with a port from 0 to 65535, got \"%s\"", given);
 	r = getaddrinfo(host, port, &hints, &found);
 	if (r)
 		return say(-EINVAL, "%s: %s", given, gai_strerror(r));

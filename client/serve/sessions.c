@@ -15,13 +15,24 @@ void empty_done(struct exchange *exchange)
 	answer_empty(exchange, 204);
 }
 
-/* The record as the tenant has it. */
+json_t *discreet(const struct exchange *exchange, json_t *document)
+{
+	static const char *const hidden[] = {"workspace", "directory", "uid", "pid"};
+
+	for (size_t i = 0; exchange->tenant->token && i < ARRAY_SIZE(hidden); i++)
+		(void)json_object_del(document, hidden[i]);
+	return document;
+}
+
+json_t *tenant_document(const struct exchange *exchange, json_t *document, struct lair_text session)
+{
+	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, session)));
+	return discreet(exchange, document);
+}
+
 static json_t *session_document(const struct exchange *exchange, const struct lair_session *session)
 {
-	json_t *document = json_session(session);
-
-	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, session->session)));
-	return document;
+	return tenant_document(exchange, json_session(session), session->session);
 }
 
 static void list_done(struct exchange *exchange)
@@ -175,10 +186,7 @@ void v1_load(struct exchange *exchange)
 
 static json_t *save_document(const struct exchange *exchange, const struct lair_save *save)
 {
-	json_t *document = json_save(save);
-
-	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, save->session)));
-	return document;
+	return tenant_document(exchange, json_save(save), save->session);
 }
 
 static void saves_done(struct exchange *exchange)

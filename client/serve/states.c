@@ -94,10 +94,7 @@ void v1_diff(struct exchange *exchange)
 static void branch_done(struct exchange *exchange)
 {
 	const struct lair_session *session = lair_session(exchange->call);
-	json_t *document = json_session(session);
-
-	json_object_set_new(document, "session", json_text(tenant_own(exchange->tenant, session->session)));
-	answer_json(exchange, 201, document);
+	answer_json(exchange, 201, tenant_document(exchange, json_session(session), session->session));
 }
 
 void v1_branch(struct exchange *exchange)

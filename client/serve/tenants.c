@@ -52,7 +52,8 @@ static void on_lair(struct watched *watched)
 static int line_new(struct line *line, struct tenant *tenant)
 {
 	/* laird is started once, when we are. Later, whoever has stopped it wants it stopped. */
-	const struct lair_options options = {.socket = tenant->server->options->lair.socket,
+	const struct lair_options options = {.discreet = !tenant->server->open,
+					     .socket = tenant->server->options->lair.socket,
 					     .no_start = true,
 					     .timeout = 2,
 					     .batch = line == &tenant->requests ? 0 : STREAM_BATCH};

@@ -160,6 +160,28 @@ def test_a_body_that_is_too_large(server: Server) -> None:
 # ---- who may ----
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "99999",
+        "65536",
+        "localhost:65536",
+        "4294967297",
+        "-1",
+        "127.0.0.1:-1",
+        "8888x",
+        "http",
+        "localhost:http",
+        ":",
+        "",
+    ],
+)
+def test_ports_that_are_none(daemon: Daemon, given: str) -> None:
+    told = daemon.lair("serve", f"--listen={given}")
+    assert told.returncode == 125 and told.stdout == ""
+    assert "--listen: expected HOST:PORT, with a port from 0 to 65535" in told.stderr
+
+
 def test_without_tokens_only_loopback(daemon: Daemon) -> None:
     told = daemon.lair("serve", "--listen", "0.0.0.0:0")
     assert told.returncode == 125

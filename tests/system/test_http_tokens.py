@@ -104,6 +104,22 @@ def test_names_that_are_none(tokens: Tokens, name: str) -> None:
     assert tokens.daemon.lair("token", "add", name, "--tokens", str(tokens.path)).returncode != 0
 
 
+@pytest.mark.parametrize("profiles", ["nope", "default,nope", "nope,other"])
+def test_profiles_that_are_none(tokens: Tokens, profiles: str) -> None:
+    told = tokens.daemon.lair("token", "add", "hopeful", "--profile", profiles, "--tokens", str(tokens.path))
+    assert told.returncode == 125 and told.stdout == ""
+    assert 'there is no profile "nope"' in told.stderr
+    assert "hopeful" not in [it["name"] for it in tokens.list()]
+
+
+def test_profiles_without_a_laird(tokens: Tokens, tmp_path: Path) -> None:
+    """Nobody knows then."""
+    path = ["--tokens", str(tmp_path / "tokens"), "--socket", str(tmp_path / "socket")]
+    told = tokens.daemon.lair("token", "add", "hopeful", "--profile", "nope", *path)
+    assert told.returncode == 0 and told.stdout.startswith("lair_")
+    assert "no laird answers" in told.stderr
+
+
 def test_each_has_sessions_of_its_own(server: Server, tokens: Tokens, client: Client) -> None:
     alice, bob = Asker(server, tokens.add("alice")), Asker(server, tokens.add("bob"))
     assert alice.exec("main", "x = 'alice'").json()["session"] == "main"
