@@ -31,6 +31,19 @@ static struct address address_of(const struct revival *revival, uint64_t serial,
 	return address;
 }
 
+/* How the fields of a list come back: see records.h. */
+#define TEXT_TAKE(object, kind, field, need) text_from((object)->field, sizeof((object)->field), record->field);
+#define BUFFER_TAKE(object, kind, field, need) buffer_from(&(object)->field, record->field);
+#define INTERPRETER_TAKE(object, kind, field, need) (object)->field = revival_interpreter(revival, record->field);
+#define CHECKPOINT_TAKE(object, kind, field, need)                                                                 \
+	(object)->field = record->field ? checkpoint_at(object, record->field) : NULL;
+
+static void buffer_from(msgpack_sbuffer *buffer, struct bytes from)
+{
+	if (from.size > 0)
+		(void)msgpack_sbuffer_write(buffer, from.data, from.size);
+}
+
 static void text_from(char *text, size_t size, struct bytes from)
 {
 	snprintf(text, size, "%.*s", (int)MIN(from.size, size - 1), from.data ? from.data : "");
@@ -283,8 +296,7 @@ static int history_from(const struct revival *revival, struct session *session, 
 	session->history.base = record->base ? checkpoint_at(session, record->base) : NULL;
 	session->history.saved = record->saved;
 	session->history.severed = record->severed;
-	session->target = record->target ? checkpoint_at(session, record->target) : NULL;
-	session->successor_of = record->successor_of ? checkpoint_at(session, record->successor_of) : NULL;
+	SESSION_CHECKPOINTS(CHECKPOINT_TAKE, session);
 	return r;
 }
 
@@ -473,13 +485,9 @@ static void filing_from(struct session *session, struct bytes body)
 		return;
 	FILING_VALUES(RECORD_TAKE, filing);
 	filing->state = MIN(filing->state, FILING_LEAVES);
-	text_from(filing->stay, sizeof(filing->stay), record->stay);
-	text_from(filing->unkept, sizeof(filing->unkept), record->unkept);
+	FILING_BUFFERS(BUFFER_TAKE, filing);
+	FILING_TEXTS(TEXT_TAKE, filing);
 	text_from(session->history.unkept, sizeof(session->history.unkept), record->state_unkept);
-	if (record->mapped.size > 0)
-		(void)msgpack_sbuffer_write(&filing->mapped, record->mapped.data, record->mapped.size);
-	if (record->back.size > 0)
-		(void)msgpack_sbuffer_write(&filing->back, record->back.data, record->back.size);
 }
 
 static void values_from(const struct revival *revival, struct session *session, const struct kept_session *record)
@@ -488,17 +496,13 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->tenant.number = record->number;
 	session->state = (enum session_state)MIN(record->state, (uint64_t)SESSION_CLOSING);
 	session->tenant.sweep = (enum sweep)record->sweep;
-	session->live = revival_interpreter(revival, record->live);
-	session->source = revival_interpreter(revival, record->source);
-	session->freezing = revival_interpreter(revival, record->freezing);
-	session->successor = revival_interpreter(revival, record->successor);
+	SESSION_INTERPRETERS(INTERPRETER_TAKE, session);
 	session->split.copy = revival_interpreter(revival, record->split_copy);
 	expiry_from(session, record);
 	past_deeds_read(&session->deeds, record->deeds);
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();
-	text_from(session->not_saved, sizeof(session->not_saved), record->not_saved);
-	text_from(session->lost_cause, sizeof(session->lost_cause), record->lost_cause);
+	SESSION_TEXTS(TEXT_TAKE, session);
 	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);
 	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;
 	text_from(session->verdict_cause, sizeof(session->verdict_cause), record->verdict_cause);

@@ -5,6 +5,12 @@
 #include "session/transfer.h"
 #include "warden/warden.h"
 
+/* How the fields of a list are kept: see records.h. */
+#define TEXT_PUT(object, kind, field, need) record.field = text_or_absent((object)->field);
+#define BUFFER_PUT(object, kind, field, need) record.field = wire_bytes(&(object)->field);
+#define INTERPRETER_PUT(object, kind, field, need) record.field = serial_of((object)->field);
+#define CHECKPOINT_PUT(object, kind, field, need) record.field = checkpoint_place(object, (object)->field);
+
 void snapshot_init(struct snapshot *snapshot)
 {
 	for (int i = 0; i < _PART_N; i++)
@@ -195,15 +201,11 @@ static int put_transfers(struct snapshot *snapshot, const struct session *sessio
 static int put_filing(struct snapshot *snapshot, const struct session *session)
 {
 	const struct filing *filing = &session->filing;
-	struct filing_record record = {
-		.mapped = wire_bytes(&filing->mapped),
-		.back = wire_bytes(&filing->back),
-		.stay = text_or_absent(filing->stay),
-		.unkept = text_or_absent(filing->unkept),
-		.state_unkept = text_or_absent(session->history.unkept),
-	};
+	struct filing_record record = {.state_unkept = text_or_absent(session->history.unkept)};
 
 	FILING_VALUES(RECORD_PUT, filing);
+	FILING_BUFFERS(BUFFER_PUT, filing);
+	FILING_TEXTS(TEXT_PUT, filing);
 	snapshot->parts[PART_FILING].size = 0;
 	return wire_encode_body(&snapshot->parts[PART_FILING], &filing_record_schema, &record);
 }
@@ -215,7 +217,6 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.id = text_or_absent(session->id),
 		.owner = session->owner,
 		.state = session->state,
-		.live = serial_of(session->live),
 		.sweep = session->tenant.sweep,
 		.workspace = bytes_of(session->workspace),
 		.stdout_begin = session->transcripts[0].begin,
@@ -225,18 +226,11 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.kill_cause = bytes_of(session->kill_cause),
 		.verdict_returncode = session->verdict.returncode,
 		.verdict_cause = bytes_of(session->verdict.cause),
-		.lost_cause = text_or_absent(session->lost_cause),
 		.base = checkpoint_place(session, session->history.base),
 		.saved = session->history.saved,
 		.severed = session->history.severed,
 		.expiring = bytes_of(session->expiring),
-		.source = serial_of(session->source),
-		.target = checkpoint_place(session, session->target),
-		.freezing = serial_of(session->freezing),
 		.split_copy = serial_of(session->split.copy),
-		.successor = serial_of(session->successor),
-		.successor_of = checkpoint_place(session, session->successor_of),
-		.not_saved = text_or_absent(session->not_saved),
 		.deeds = past_deeds_bytes(&session->deeds),
 		.effects_dropped = session->effects.dropped,
 		.effects_dropped_at = session->effects.dropped_at,
@@ -246,6 +240,9 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	int r = put_queue(snapshot, session);
 
 	SESSION_VALUES(RECORD_PUT, session);
+	SESSION_TEXTS(TEXT_PUT, session);
+	SESSION_INTERPRETERS(INTERPRETER_PUT, session);
+	SESSION_CHECKPOINTS(CHECKPOINT_PUT, session);
 	r = r ? r : put_checkpoints(snapshot, session);
 	r = r ? r : put_operations(snapshot, session);
 	r = r ? r : put_waiters(snapshot, PART_RESETS, &session->resets);
@@ -345,7 +342,6 @@ static int put_sessions(struct snapshot *snapshot, const struct warden *warden)
 
 int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, struct warden *warden)
 {
-	const struct quota *quota = &warden->quota;
 	struct family_record record;
 	int r = put_interpreters(snapshot, warden);
 
@@ -362,13 +358,6 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, stru
 		.group_processes = warden->group.limits.of[CONTROLLER_PIDS],
 		.group_cpu = warden->group.limits.of[CONTROLLER_CPU],
 		.group_oom_kills = warden->group.oom_kills,
-		.quota_size = quota->size,
-		.quota_files = quota->files,
-		.quota_size_allowed = quota->size_allowed,
-		.quota_files_allowed = quota->files_allowed,
-		.quota_step = quota->step,
-		.quota_settling = quota->settling,
-		.quota_asked = quota->asked,
 		.deeds_forgotten = warden->deeds.forgotten,
 		.interpreters = part(snapshot, PART_INTERPRETERS),
 		.sessions = part(snapshot, PART_SESSIONS),
@@ -376,6 +365,7 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, stru
 	};
 	LINK_FIELDS(RECORD_PUT, &warden->peer);
 	WARDEN_VALUES(RECORD_PUT, warden);
+	QUOTA_VALUES(RECORD_PUT, &warden->quota);
 	*recordp = record;
 	return r;
 }

@@ -8,8 +8,9 @@
 
 #include "proto/wire.h"
 
-/* The fields that an object has under the same name are a list of their own, its values. These copy them into the
- * variable record, and from what the pointer record points to. */
+/* The fields that an object has under the same name are lists of their own: its values, and by what they are there
+ * its texts (arrays of char), buffers, interpreters and checkpoints. These copy values into the variable record,
+ * and from what the pointer record points to; snapshot.c and revive_session.c have the same for the others. */
 #define RECORD_PUT(object, kind, field, need) record.field = (object)->field;
 #define RECORD_TAKE(object, kind, field, need) (object)->field = record->field;
 
@@ -31,6 +32,17 @@
 	F(m, UINT, last_question, OPTIONAL)                                                                        \
 	F(m, UINT, last_files, OPTIONAL)                                                                           \
 	F(m, FLAG, sweeping, OPTIONAL)
+/* Of its workspace: see quota.h. */
+#define QUOTA_VALUES(F, m)                                                                                         \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, UINT, files, OPTIONAL)                                                                                \
+	F(m, UINT, size_allowed, OPTIONAL)                                                                         \
+	F(m, UINT, files_allowed, OPTIONAL)                                                                        \
+	F(m, UINT, brought_size, OPTIONAL)                                                                         \
+	F(m, UINT, brought_files, OPTIONAL)                                                                        \
+	F(m, UINT, step, OPTIONAL)                                                                                 \
+	F(m, FLAG, settling, OPTIONAL)                                                                             \
+	F(m, FLAG, asked, OPTIONAL)
 #define FAMILY_FIELDS(F, m)                                                                                        \
 	WARDEN_VALUES(F, m)                                                                                        \
 	F(m, UINT, state, REQUIRED)                                                                                \
@@ -44,13 +56,7 @@
 	F(m, UINT, group_processes, OPTIONAL)                                                                      \
 	F(m, UINT, group_cpu, OPTIONAL)                                                                            \
 	F(m, UINT, group_oom_kills, OPTIONAL)                                                                      \
-	F(m, UINT, quota_size, OPTIONAL)                                                                           \
-	F(m, UINT, quota_files, OPTIONAL)                                                                          \
-	F(m, UINT, quota_size_allowed, OPTIONAL)                                                                   \
-	F(m, UINT, quota_files_allowed, OPTIONAL)                                                                  \
-	F(m, UINT, quota_step, OPTIONAL)                                                                           \
-	F(m, FLAG, quota_settling, OPTIONAL)                                                                       \
-	F(m, FLAG, quota_asked, OPTIONAL)                                                                          \
+	QUOTA_VALUES(F, m)                                                                                         \
 	F(m, UINT, deeds_forgotten, OPTIONAL)                                                                      \
 	F(m, BIN, interpreters, REQUIRED)                                                                          \
 	F(m, BIN, sessions, REQUIRED)                                                                              \
@@ -112,24 +118,41 @@
 	F(m, FLAG, aside, OPTIONAL)                                                                                \
 	F(m, FLAG, restless, OPTIONAL)
 /* What comes of its files when it goes back, and why its memory would go back further than to the last cell. */
+#define FILING_BUFFERS(F, m)                                                                                       \
+	F(m, BIN, mapped, OPTIONAL)                                                                                \
+	F(m, BIN, back, OPTIONAL)
+#define FILING_TEXTS(F, m)                                                                                         \
+	F(m, STR, stay, OPTIONAL)                                                                                  \
+	F(m, STR, unkept, OPTIONAL)
 #define FILING_FIELDS(F, m)                                                                                        \
 	FILING_VALUES(F, m)                                                                                        \
-	F(m, BIN, mapped, OPTIONAL)                                                                                \
-	F(m, BIN, back, OPTIONAL)                                                                                  \
-	F(m, STR, stay, OPTIONAL)                                                                                  \
-	F(m, STR, unkept, OPTIONAL)                                                                                \
+	FILING_BUFFERS(F, m)                                                                                       \
+	FILING_TEXTS(F, m)                                                                                         \
 	F(m, STR, state_unkept, OPTIONAL)
+#define SESSION_TEXTS(F, m)                                                                                        \
+	F(m, STR, lost_cause, OPTIONAL)                                                                            \
+	F(m, STR, not_saved, OPTIONAL)
+#define SESSION_INTERPRETERS(F, m)                                                                                 \
+	F(m, UINT, live, OPTIONAL)                                                                                 \
+	F(m, UINT, source, OPTIONAL)                                                                               \
+	F(m, UINT, freezing, OPTIONAL)                                                                             \
+	F(m, UINT, successor, OPTIONAL)
+#define SESSION_CHECKPOINTS(F, m)                                                                                  \
+	F(m, UINT, target, OPTIONAL)                                                                               \
+	F(m, UINT, successor_of, OPTIONAL)
 #define KEPT_SESSION_FIELDS(F, m)                                                                                  \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, id, OPTIONAL)                                                                                    \
 	F(m, UINT, owner, OPTIONAL)                                                                                \
 	F(m, UINT, state, OPTIONAL)                                                                                \
-	F(m, UINT, live, OPTIONAL)                                                                                 \
 	F(m, UINT, sweep, OPTIONAL)                                                                                \
 	F(m, BIN, workspace, OPTIONAL)                                                                             \
 	F(m, BIN, queue, REQUIRED)                                                                                 \
 	F(m, BIN, cell, OPTIONAL)                                                                                  \
 	SESSION_VALUES(F, m)                                                                                       \
+	SESSION_TEXTS(F, m)                                                                                        \
+	SESSION_INTERPRETERS(F, m)                                                                                 \
+	SESSION_CHECKPOINTS(F, m)                                                                                  \
 	F(m, UINT, stdout_begin, OPTIONAL)                                                                         \
 	F(m, UINT, stderr_begin, OPTIONAL)                                                                         \
 	F(m, BIN, stdout_words, OPTIONAL)                                                                          \
@@ -137,7 +160,6 @@
 	F(m, STR, kill_cause, OPTIONAL)                                                                            \
 	F(m, INT, verdict_returncode, OPTIONAL)                                                                    \
 	F(m, STR, verdict_cause, OPTIONAL)                                                                         \
-	F(m, STR, lost_cause, OPTIONAL)                                                                            \
 	F(m, BIN, checkpoints, REQUIRED)                                                                           \
 	F(m, UINT, base, OPTIONAL)                                                                                 \
 	F(m, FLAG, saved, OPTIONAL)                                                                                \
@@ -146,11 +168,6 @@
 	F(m, REAL, load_age, OPTIONAL)                                                                             \
 	F(m, BIN, loaded, OPTIONAL)                                                                                \
 	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
-	F(m, UINT, source, OPTIONAL)                                                                               \
-	F(m, UINT, target, OPTIONAL)                                                                               \
-	F(m, UINT, freezing, OPTIONAL)                                                                             \
-	F(m, UINT, successor, OPTIONAL)                                                                            \
-	F(m, UINT, successor_of, OPTIONAL)                                                                         \
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
 	F(m, BIN, split, OPTIONAL)                                                                                 \
@@ -159,7 +176,6 @@
 	F(m, BIN, deeds, OPTIONAL)                                                                                 \
 	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
 	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
-	F(m, STR, not_saved, OPTIONAL)                                                                             \
 	F(m, BIN, filing, OPTIONAL)                                                                                \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \

@@ -669,13 +669,7 @@ static void values_from(struct warden *warden, const struct family_record *recor
 						   [CONTROLLER_PIDS] = record->group_processes,
 						   [CONTROLLER_CPU] = record->group_cpu}},
 		     record->group_oom_kills);
-	quota->size = record->quota_size;
-	quota->files = record->quota_files;
-	quota->size_allowed = record->quota_size_allowed;
-	quota->files_allowed = record->quota_files_allowed;
-	quota->step = (enum quota_step)record->quota_step;
-	quota->settling = record->quota_settling;
-	quota->asked = record->quota_asked;
+	QUOTA_VALUES(RECORD_TAKE, quota);
 	quota->asked_at = event_now();
 }
 
