@@ -422,6 +422,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, idle_left, OPTIONAL)                                                                            \
 	F(m, REAL, hard_left, OPTIONAL)                                                                            \
 	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, STR, python, OPTIONAL)                                                                                \
 	F(m, RAW, guards, OPTIONAL)                                                                                \
 	F(m, UINT, checkpoints, OPTIONAL)                                                                          \
 	F(m, UINT, checkpoint_memory, OPTIONAL)                                                                    \
@@ -973,6 +974,7 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 /* The cage is complete. guards: array of str, the mechanisms that really hold; level: their level. */
 #define WARDEN_READY_FIELDS(F, m)                                                                                  \
 	F(m, STR, level, REQUIRED)                                                                                 \
+	F(m, STR, python, OPTIONAL)                                                                                \
 	F(m, RAW, guards, REQUIRED)
 /* An interpreter has died; a sweep kills the processes that it started. status: as from waitpid. */
 #define EXITED_FIELDS(F, m)                                                                                        \

@@ -114,6 +114,8 @@ static void session_print(const struct lair_session *session)
 		   any ? ", the oldest of " : "", any ? human_seconds(text, session->checkpoint_age) : "");
 	if (session->pid)
 		item_print("pid", "%" PRIu64, session->pid);
+	if (session->python.data)
+		item_print("python", "%.*s", (int)session->python.size, session->python.data);
 	item_print("workspace", "%.*s", (int)session->workspace.size, session->workspace.data);
 	item_print("cage", "%.*s", (int)session->level.size, session->level.data ? session->level.data : "");
 	guards_print(session->guards);

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -27,6 +28,9 @@
 /* While so many requests wait, no more is read from the shell channel. */
 #define WAITING_MAX 4096
 #define PROTOCOL "5.3"
+/* How long the first answer waits for the session, which says the version of Python. */
+#define PYTHON_WAIT 1.0
+#define PYTHON_POLL_MS 20
 /* What a daemon has for the end of a session, when the kernel ends. */
 #define END_PATIENCE 4.0
 #define STAY_SELDOM 60.0
@@ -253,9 +257,18 @@ void state_back(struct bridge *bridge, uint64_t cell)
 		bridge->n_states--;
 }
 
+/* Of a session that is still being made it is not known yet. */
+static void python_note(struct bridge *bridge, const struct lair_session *session)
+{
+	if (session->python.data)
+		snprintf(bridge->python, sizeof(bridge->python), "%.*s", (int)session->python.size,
+			 session->python.data);
+}
+
 static void session_met(struct bridge *bridge, const struct lair_session *session)
 {
 	bridge->known = true;
+	python_note(bridge, session);
 	bridge->birth = session->birth;
 	bridge->cells = bridge->count = session->cells;
 	bridge->comms = bridge->comms || (!session->opened && session->cells > 0);
@@ -372,10 +385,13 @@ struct lair *job_lair(struct job *job)
 static void stay_turn(struct bridge *bridge, double now)
 {
 	const struct lair_session *session;
-	double next = STAY_SELDOM;
+	double next;
 
 	if (bridge->stay && lair_outcome(bridge->stay) != -EINPROGRESS) {
 		session = lair_outcome(bridge->stay) ? NULL : lair_session(bridge->stay);
+		if (session)
+			python_note(bridge, session);
+		next = *bridge->python ? STAY_SELDOM : STAY_OFTEN;
 		if (session && session->idle_left > 0)
 			next = fmin(next, session->idle_left / 3);
 		bridge->stay_due = now + (session ? fmax(next, STAY_OFTEN) : STAY_SELDOM);
@@ -388,6 +404,23 @@ static void stay_turn(struct bridge *bridge, double now)
 
 /* ---- requests without the session ---- */
 
+/* Clients keep the version of the language with the notebook. A session that takes longer is the first of its
+ * profile, and its client wants a sign of life. */
+static const char *python_of(struct bridge *bridge)
+{
+	double until = clock_seconds() + PYTHON_WAIT;
+
+	while ((bridge->opening || (bridge->known && !*bridge->python)) && clock_seconds() < until) {
+		struct pollfd item = {.fd = lair_fd(bridge->lair), .events = POLLIN};
+
+		(void)poll(&item, 1, PYTHON_POLL_MS);
+		if (lair_process(bridge->lair))
+			break;
+		stay_turn(bridge, clock_seconds());
+	}
+	return *bridge->python ? bridge->python : "3";
+}
+
 static void kernel_info_begin(struct job *job)
 {
 	static const char banner[] = "Lair: Python in a session that remembers. %undo takes the last cell back, "
@@ -398,10 +431,10 @@ static void kernel_info_begin(struct job *job)
 			    "s:[{s:s, s:s}]}",
 			    "status", "ok", "protocol_version", PROTOCOL, "implementation", "lair",
 			    "implementation_version", LAIR_VERSION, "language_info", "name", "python", "version",
-			    "3", "mimetype", "text/x-python", "file_extension", ".py", "pygments_lexer", "ipython3",
-			    "nbconvert_exporter", "python", "codemirror_mode", "name", "ipython", "version", 3,
-			    "banner", banner, "debugger", 0, "supported_features", "help_links", "text", "Python",
-			    "url", "https://docs.python.org/3"));
+			    python_of(job->bridge), "mimetype", "text/x-python", "file_extension", ".py",
+			    "pygments_lexer", "ipython3", "nbconvert_exporter", "python", "codemirror_mode", "name",
+			    "ipython", "version", 3, "banner", banner, "debugger", 0, "supported_features",
+			    "help_links", "text", "Python", "url", "https://docs.python.org/3"));
 }
 
 static void interrupt_begin(struct job *job)

@@ -351,6 +351,7 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, stru
 		.state = warden->state,
 		.workspace = bytes_of(warden->workspace),
 		.level = bytes_of(warden->level),
+		.python = text_or_absent(warden->python),
 		.guards = wire_bytes(&warden->guards),
 		.reason = text_or_absent(warden->reason),
 		.group_held = warden->group.held,

@@ -103,6 +103,7 @@ struct session_info session_record(const struct session *session, uid_t asker, c
 		.idle_left = working ? 0.0 : ttl_left(session->last, profile->idle_ttl),
 		.hard_left = ttl_left(session->opened, profile->hard_ttl),
 		.level = bytes_of(warden->level),
+		.python = warden->python[0] ? bytes_of(warden->python) : (struct bytes){.data = NULL},
 		.guards = wire_bytes(&warden->guards),
 		.checkpoints = session->history.n_automatic + session->history.n_named,
 		.checkpoint_memory = history_memory(&session->history),

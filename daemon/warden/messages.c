@@ -24,6 +24,8 @@ static int on_ready(struct warden *warden, struct bytes body, struct wire_fault 
 		return WIRE_E_FIELD;
 	timer_clear(warden->cages->loop, &warden->patience);
 	warden->level = strndup(ready.level.data, ready.level.size);
+	snprintf(warden->python, sizeof(warden->python), "%.*s", (int)ready.python.size,
+		 ready.python.data ? ready.python.data : "");
 	msgpack_sbuffer_write(&warden->guards, ready.guards.data, ready.guards.size);
 	r = warden_spawn(warden, NULL, &interpreter);
 	if (r) {

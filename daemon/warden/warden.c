@@ -659,6 +659,8 @@ static void values_from(struct warden *warden, const struct family_record *recor
 	WARDEN_VALUES(RECORD_TAKE, warden);
 	warden->used = true;
 	warden->level = record->level.data ? strndup(record->level.data, record->level.size) : NULL;
+	snprintf(warden->python, sizeof(warden->python), "%.*s", (int)record->python.size,
+		 record->python.data ? record->python.data : "");
 	if (record->guards.data)
 		msgpack_sbuffer_write(&warden->guards, record->guards.data, record->guards.size);
 	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)record->reason.size,

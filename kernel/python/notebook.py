@@ -56,7 +56,7 @@ def enter(note: str, number: int, source: str) -> int:
     for shell in magics.shells:
         _dress(shell)
     if kind == _CELL:
-        _note_input(_count, source)
+        _note_input(_count, source.rstrip("\n"))
     return kind | _QUIET if kind != _MESSAGE and _ends_quietly(source) else kind
 
 

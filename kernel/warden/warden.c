@@ -133,7 +133,10 @@ static void say_failed(struct warden *warden, uint64_t serial, const char *reaso
 
 static void say_ready(struct warden *warden, const struct cage_report *report)
 {
-	struct warden_ready ready = {.level = bytes_of(report->level)};
+	const char *python = Py_GetVersion();
+	/* Its number comes first. */
+	struct warden_ready ready = {.level = bytes_of(report->level),
+				     .python = {.data = python, .size = strcspn(python, " ")}};
 	msgpack_sbuffer guards = {0};
 
 	wire_put_array(&guards, report->n_guards);

@@ -224,6 +224,7 @@ class WardenReady(Message):
 
     TYPE = "ready"
     level: Str
+    python: Str | None = None
     guards: Raw
 
 

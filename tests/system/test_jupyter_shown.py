@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from daemon import Daemon
-from kernels import PORTS, Client, free_ports, kernel_of
+from kernels import PORTS, Client, eventually, free_ports, kernel_of
 
 pytest.importorskip("ipykernel")
 
@@ -200,6 +201,20 @@ def both(daemon: Daemon) -> Iterator[tuple[Client, Client]]:
         for it in (client, other):
             told_by(it, f"{IPYTHON}{PANDAS}{PYPLOT}")
         yield client, other
+
+
+def test_the_language(both: tuple[Client, Client]) -> None:
+    """Clients keep it with the notebook."""
+    theirs = both[1].request("kernel_info_request", {})["language_info"]
+    eventually(lambda: both[0].request("kernel_info_request", {})["language_info"] == theirs)
+
+
+def test_the_language_at_the_first_question(daemon: Daemon) -> None:
+    with kernel_of(daemon) as kernel:
+        client = Client(kernel.connection)
+        kernel.clients.append(client)
+        version = client.reply(client.send("kernel_info_request", {}))["content"]["language_info"]["version"]
+        assert version == platform.python_version()
 
 
 @pytest.mark.parametrize("code", CELLS.values(), ids=CELLS)

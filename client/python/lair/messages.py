@@ -647,6 +647,7 @@ class SessionInfo(Message):
     idle_left: Real | None = None
     hard_left: Real | None = None
     level: Str | None = None
+    python: Str | None = None
     guards: Raw = None
     checkpoints: Uint = 0
     checkpoint_memory: Uint = 0
