@@ -116,6 +116,14 @@ void output_add(struct output *output, struct bytes data)
 		tail_add(output, rest);
 }
 
+void output_last_words(struct output *output, size_t size)
+{
+	if (output->tail_size > 0)
+		return; /* a ring keeps the last ones anyway */
+	output->most = MIN(output->most, 2 * output->head_size + size);
+	output->limit = MIN(output->limit, output->most);
+}
+
 void output_skip(struct output *output, uint64_t size)
 {
 	output->total += size;

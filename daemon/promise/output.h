@@ -28,6 +28,10 @@ void output_deinit(struct output *output);
 /* Add @data. Without memory for it, it counts as dropped. */
 void output_add(struct output *output, struct bytes data);
 
+/* From now on keep @size bytes more at most, half of them the last ones. For a cell that was told to end: what its
+ * processes say of that must not bury what it said before. */
+void output_last_words(struct output *output, size_t size);
+
 /* So much was written here and is gone. */
 void output_skip(struct output *output, uint64_t size);
 

@@ -81,7 +81,7 @@ static void restore_failed(struct session *session, int error)
 	if (is_scarcity(error) && !operation_is_birth(session)) {
 		session->live = warden_discard(session->warden, session->live);
 		if (session->state != SESSION_SWEEPING)
-			session_deadline(session, PATIENCE_US);
+			session_deadline(session, DEATH_US);
 		session->state = SESSION_SWEEPING;
 		warden_sweep(session->warden, &session->tenant);
 		return;
@@ -317,7 +317,7 @@ void session_replace_after_exit(struct session *session, const struct details *d
 	}
 	session->live = warden_discard(session->warden, session->live);
 	session->state = SESSION_SWEEPING;
-	session_deadline(session, PATIENCE_US);
+	session_deadline(session, DEATH_US);
 	warden_sweep(session->warden, &session->tenant);
 }
 

@@ -409,5 +409,5 @@ void session_kill_interpreter(struct session *session, const char *cause)
 	if (warden_signal(session->warden, session->live, SIGKILL))
 		session_end(session, "internal");
 	else
-		session_deadline(session, PATIENCE_US);
+		session_deadline(session, DEATH_US);
 }

@@ -257,6 +257,9 @@ static void kill_slow_freeze(struct session *session, const struct details *deta
 	session_kill_interpreter(session, "violation");
 }
 
+/* What a cell may still write after its time, of each stream: enough for its traceback. */
+#define LAST_WORDS ((size_t)16 << 10)
+
 static void time_out(struct session *session, const struct details *details)
 {
 	if (session->freezing && !session->expiring) {
@@ -264,6 +267,8 @@ static void time_out(struct session *session, const struct details *details)
 		return;
 	}
 	session->cell->timed_out = true;
+	output_last_words(&session->cell->stdout_, LAST_WORDS);
+	output_last_words(&session->cell->stderr_, LAST_WORDS);
 	if (session->expiring)
 		log_info(session->name, "cell %" PRIu64 " is interrupted: %s", session->cell->number,
 			 session->expiring);

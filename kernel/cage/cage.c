@@ -382,6 +382,11 @@ bool cage_sets_looks(const struct cage *cage)
 	return (cage->namespaces & CLONE_NEWNS) || !cage->seccomp;
 }
 
+bool cage_has_uid_alone(const struct cage *cage)
+{
+	return cage->uid_alone;
+}
+
 bool cage_starts_programs(const struct cage *cage)
 {
 	return cage->subprocess;

@@ -58,6 +58,8 @@ const char *cage_scratch(const struct cage *cage);
 
 /* Whether modes and times of files can be set. */
 bool cage_sets_looks(const struct cage *cage);
+/* Whether the processes of the cage run as a host uid that nothing else has. */
+bool cage_has_uid_alone(const struct cage *cage);
 /* Whether the session may start programs. */
 bool cage_starts_programs(const struct cage *cage);
 /* Whether the session has terminals of its own. */

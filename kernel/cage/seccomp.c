@@ -343,8 +343,6 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO)
 
 static const struct sock_filter refusals[] = {
-	/* kill(-1) would reach everything in the cage, frozen interpreters too. */
-	REFUSE_INT(kill, 0, -1),
 	/* With this flag a socket connects without the calls that rules about connections see. */
 	REFUSE_BITS(sendto, 3, MSG_FASTOPEN),
 	REFUSE_BITS(sendmsg, 2, MSG_FASTOPEN),
@@ -420,6 +418,9 @@ int seccomp_enter(struct cage *cage, struct cage_report *report)
 int seccomp_enter_interpreter(const struct cage *cage, bool signals)
 {
 	static const struct sock_filter closed[] = {
+		/* A signal to everything in the cage would reach frozen interpreters. The warden halts all by it.
+		 */
+		REFUSE_INT(kill, 0, -1),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		CLOSING,
 	};

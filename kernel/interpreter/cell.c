@@ -9,10 +9,14 @@
 #include "base/helpers.h"
 #include "base/pack.h"
 #include "options.h"
+#include "process.h"
 #include "refusal/policy.h"
 #include "stream.h"
 
+#include <signal.h>
+
 #define NOTE_MAX 48
+#define RETURNCODE_INTERRUPT 130
 /* Cells of a notebook: one that it shows, one whose value is only told, and one that is a message. And one of a
  * prompt whose session has IPython. */
 enum { KIND_CELL = 1, KIND_SILENT, KIND_MESSAGE, KIND_PROMPT };
@@ -402,6 +406,17 @@ static PyObject *explain(PyObject *error)
 	return explain_bare(error);
 }
 
+/* An interrupt goes to the cell and to all that it has forked. One of them tells it: a fork ends of it like any
+ * program, so that a thousand forks do not print a thousand tracebacks. */
+static void end_if_interrupted_child(PyObject *error)
+{
+	if (process_is_interpreter() || !PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt))
+		return;
+	(void)signal(SIGINT, SIG_DFL);
+	(void)raise(SIGINT);
+	_exit(RETURNCODE_INTERRUPT);
+}
+
 static void fail(struct cell_result *result)
 {
 	PyObject *error = error_take(), *trace;
@@ -410,6 +425,7 @@ static void fail(struct cell_result *result)
 	Py_CLEAR(result->data);
 	if (!error)
 		return;
+	end_if_interrupted_child(error);
 	if (PyErr_GivenExceptionMatches(error, PyExc_SystemExit)) {
 		result->cause = "exit";
 		result->returncode = exit_status(error);
@@ -417,7 +433,7 @@ static void fail(struct cell_result *result)
 		bool interrupt = PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt);
 
 		result->cause = interrupt ? "interrupt" : "error";
-		result->returncode = interrupt ? 130 : 1;
+		result->returncode = interrupt ? RETURNCODE_INTERRUPT : 1;
 		result->error = explain(error);
 		trace = result->error ? PyDict_GetItemString(result->error, "traceback") : NULL; /* borrowed */
 		/* A notebook shows it in its own way. */
@@ -438,7 +454,7 @@ static void announce_end(struct cell_result *result, PyObject *source)
 static void end_figures(struct cell_result *result)
 {
 	PyObject *list = helper(HELPER_OPEN_FIGURES), *figures, *done;
-	bool interrupted = result->returncode == 130;
+	bool interrupted = result->returncode == RETURNCODE_INTERRUPT;
 
 	figures = PyList_GET_SIZE(list) > 0 ? PyList_GET_ITEM(list, 0) : NULL;
 	if (!figures || !PyDict_Check(figures) || PyDict_GET_SIZE(figures) == 0)

@@ -20,9 +20,10 @@
 #include "refusal/policy.h"
 #include "states.h"
 #include "still.h"
+#include "strangers.h"
 #include "survey.h"
+#include "turns.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -32,7 +33,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-/* How long a sweep may take. */
+/* How long a sweep may take without a death. */
 #define SWEEP_MS 2000
 /* How many entries are surveyed between two looks at the control pair. This takes less than half a millisecond. */
 #define SURVEY_ENTRIES 200
@@ -44,6 +45,7 @@ struct interpreter {
 	struct interpreter *next;
 	uint64_t serial;
 	pid_t pid;
+	bool still; /* it must not run for now */
 };
 
 /* A child that died while the warden did not know it. It may have been forked from a frozen copy, and the message
@@ -58,11 +60,12 @@ struct warden {
 	int control, signals;
 	uint64_t sent, received; /* the numbers of the last messages on the pair */
 	bool ending;		 /* nothing is said any more */
-	int children; /* their list in the host's /proc, opened before the cage hides it; -1: use the cage's */
+	struct strangers strangers;
 	struct interpreter *interpreters;
-	struct stranger strangers[STRANGERS]; /* the latest ones; the oldest is overwritten */
-	size_t n_strangers;
+	struct stranger dead[STRANGERS]; /* the latest ones; the oldest is overwritten */
+	size_t n_dead;
 	uint64_t sweep_deadline; /* 0: no sweep is under way */
+	unsigned sweep_left;	 /* how many had to die at the last look */
 	const char *workspace;
 	struct survey survey;
 	bool surveying;
@@ -88,6 +91,18 @@ static struct interpreter *interpreter_of(struct warden *warden, pid_t pid)
 	while (interpreter && interpreter->pid != pid)
 		interpreter = interpreter->next;
 	return interpreter;
+}
+
+static bool is_interpreter(const void *userdata, pid_t pid)
+{
+	return interpreter_of((struct warden *)userdata, pid);
+}
+
+static bool is_still(const void *userdata, pid_t pid)
+{
+	const struct interpreter *interpreter = interpreter_of((struct warden *)userdata, pid);
+
+	return interpreter && interpreter->still;
 }
 
 /* A signal goes to the whole group, as a terminal's Ctrl-C does: system() ignores SIGINT while it waits for its
@@ -149,48 +164,6 @@ static void say_ready(struct warden *warden, const struct cage_report *report)
 
 /* ---- the dead, and what they leave ---- */
 
-/* Opens the list of this warden's children. If no /proc could be mounted, /proc may belong to another pid
- * namespace, which has other numbers for the same processes. Then returns -1. */
-static int children_open(void)
-{
-	char pid[16] = "";
-
-	if (readlink("/proc/self", pid, sizeof(pid) - 1) < 0 || atoi(pid) != getpid())
-		return -1;
-	return open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-}
-
-/* In a pid namespace of its own the warden cannot use the numbers of the host's /proc. The cage then has a /proc of
- * its own, or none. */
-static void children_settle(struct warden *warden)
-{
-	if (getpid() == 1)
-		warden->children = fd_close(warden->children);
-}
-
-/* Send the children that are not interpreters a signal. Returns how many there were, or -1 if they cannot be
- * listed. If the list is longer than the buffer, the rest is left to the next call. The last number may then be cut
- * off, and is not used. */
-static int strangers_signal(struct warden *warden, int signal)
-{
-	_cleanup_(fd_closep) int fresh = warden->children < 0 ? children_open() : -1;
-	char text[8192], *at = text, *end;
-	ssize_t size;
-	int n = 0;
-
-	size = pread(fresh < 0 ? warden->children : fresh, text, sizeof(text) - 1, 0);
-	if (size < 0)
-		return -1;
-	text[size] = '\0';
-	for (long pid; (pid = strtol(at, &end, 10)) > 0 && *end == ' '; at = end) {
-		if (interpreter_of(warden, (pid_t)pid))
-			continue;
-		(void)kill((pid_t)pid, signal);
-		n++;
-	}
-	return n;
-}
-
 static void interpreter_remove(struct warden *warden, struct interpreter *interpreter)
 {
 	struct interpreter **slot = &warden->interpreters;
@@ -203,17 +176,17 @@ static void interpreter_remove(struct warden *warden, struct interpreter *interp
 
 static void stranger_remember(struct warden *warden, pid_t pid, int status)
 {
-	warden->strangers[warden->n_strangers++ % STRANGERS] = (struct stranger){.pid = pid, .status = status};
+	warden->dead[warden->n_dead++ % STRANGERS] = (struct stranger){.pid = pid, .status = status};
 }
 
 /* How the stranger died. If it was forgotten, or never was a child of ours, the answer is SIGKILL. */
 static int stranger_status(struct warden *warden, pid_t pid)
 {
 	for (size_t i = 0; i < STRANGERS; i++) {
-		if (warden->strangers[i].pid != pid)
+		if (warden->dead[i].pid != pid)
 			continue;
-		warden->strangers[i].pid = 0;
-		return warden->strangers[i].status;
+		warden->dead[i].pid = 0;
+		return warden->dead[i].status;
 	}
 	return SIGKILL;
 }
@@ -240,56 +213,43 @@ static void reap(struct warden *warden)
 	}
 }
 
-/* Whether there are processes in the cage besides the interpreters and this one, whoever waits for them. Only the
- * first process of a pid namespace knows. */
-static bool others_live(const struct warden *warden)
+/* How many processes may be left in the cage besides its interpreters, which are told to die. */
+static unsigned strangers_left(struct warden *warden)
 {
-	DIR *directory = getpid() == 1 ? opendir("/proc") : NULL;
-	const struct dirent *entry;
-	int n = -1;
-
-	if (!directory)
-		return true;
-	while ((entry = readdir(directory)))
-		n += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
-	closedir(directory);
-	for (const struct interpreter *it = warden->interpreters; it; it = it->next)
-		n--;
-	return n != 0;
-}
-
-static int strangers_kill(struct warden *warden)
-{
-	return strangers_signal(warden, SIGKILL);
-}
-
-/* Whether processes may live that no interpreter waits for. */
-static bool strangers_live(struct warden *warden)
-{
-	return strangers_signal(warden, 0) != 0;
-}
-
-/* Whether processes may be left in the cage besides its interpreters, which are told to die. */
-static bool strangers_left(struct warden *warden)
-{
-	int n = strangers_kill(warden);
+	int n = strangers_kill(&warden->strangers);
 
 	if (n >= 0)
-		return n > 0;
+		return (unsigned)n;
 	/* Without /proc the warden only knows whether it has children, which says this if no interpreter lives. */
 	return !warden->interpreters && waitpid(-1, NULL, WNOHANG) >= 0;
 }
 
+/* A router that dies between the death of an interpreter and its sweep leaves the cage halted: not for long. */
+static void resume_in_time(struct warden *warden)
+{
+	if (warden->strangers.halted_ms && clock_ms() > warden->strangers.halted_ms + SWEEP_MS)
+		strangers_resume(&warden->strangers);
+}
+
 static void sweep(struct warden *warden)
 {
-	if (!warden->sweep_deadline)
+	unsigned left;
+
+	if (!warden->sweep_deadline) {
+		resume_in_time(warden);
 		return;
-	if (!strangers_left(warden)) {
+	}
+	left = strangers_left(warden);
+	if (!left) {
 		warden->sweep_deadline = 0;
+		strangers_resume(&warden->strangers);
 		say(warden, &swept_message_schema, &(struct swept_message){0});
+	} else if (left < warden->sweep_left) {
+		warden->sweep_deadline = clock_ms() + SWEEP_MS;
 	} else if (clock_ms() > warden->sweep_deadline) {
 		_exit(1);
 	}
+	warden->sweep_left = left;
 }
 
 /* ---- what the router asks for ---- */
@@ -345,6 +305,7 @@ static void handle_sweep(struct warden *warden, const void *decoded)
 {
 	(void)decoded;
 	warden->sweep_deadline = clock_ms() + SWEEP_MS;
+	strangers_halt(&warden->strangers);
 	sweep(warden);
 }
 
@@ -409,7 +370,10 @@ static bool stop_all(void *userdata, struct bytes serials)
 
 	while (wire_next_uint(serials, &cursor, &serial)) {
 		interpreter = interpreter_find(userdata, serial);
-		still &= !interpreter || still_stop(interpreter->pid);
+		if (!interpreter)
+			continue;
+		interpreter->still = true;
+		still &= still_stop(interpreter->pid);
 	}
 	return still;
 }
@@ -422,8 +386,10 @@ static void go_on_all(void *userdata, struct bytes serials)
 
 	while (wire_next_uint(serials, &cursor, &serial)) {
 		interpreter = interpreter_find(userdata, serial);
-		if (interpreter)
-			still_end(interpreter->pid);
+		if (!interpreter)
+			continue;
+		interpreter->still = false;
+		still_end(interpreter->pid);
 	}
 }
 
@@ -436,7 +402,7 @@ static const struct states_listener states_listener = {.on_kept = say_kept,
 
 static void handle_keep_files(struct warden *warden, const void *decoded)
 {
-	warden->states.others = others_live(warden);
+	warden->states.others = strangers_live(&warden->strangers);
 	states_keep(&warden->states, decoded);
 }
 
@@ -462,12 +428,25 @@ static void handle_drop_files(struct warden *warden, const void *decoded)
 	states_drop(&warden->states, drop->serial);
 }
 
+/* What it has started stands still from here to the end of the sweep that follows: it may be so much that a death
+ * takes seconds. Other interpreters have nothing to do with it. */
+static void interpreter_end(struct warden *warden, struct interpreter *interpreter)
+{
+	strangers_halt(&warden->strangers);
+	interpreter_signal(interpreter, SIGKILL);
+	for (struct interpreter *other = warden->interpreters; other; other = other->next)
+		if (other != interpreter && !other->still)
+			strangers_spare(&warden->strangers, other->pid);
+}
+
 static void handle_signal(struct warden *warden, const void *decoded)
 {
 	const struct signal_message *message = decoded;
 	struct interpreter *interpreter = interpreter_find(warden, message->serial);
 
-	if (interpreter && message->signal > 0 && message->signal < NSIG)
+	if (interpreter && message->signal == SIGKILL)
+		interpreter_end(warden, interpreter);
+	else if (interpreter && message->signal > 0 && message->signal < NSIG)
 		interpreter_signal(interpreter, (int)message->signal);
 	say(warden, &signalled_message_schema, &(struct signalled_message){.serial = message->serial});
 }
@@ -571,11 +550,12 @@ static _Noreturn void warden_end(struct warden *warden)
 	int n;
 
 	warden->ending = true;
+	strangers_halt(&warden->strangers);
 	for (struct interpreter *interpreter = warden->interpreters; interpreter; interpreter = interpreter->next)
 		interpreter_signal(interpreter, SIGKILL);
 	do {
 		reap(warden);
-		n = strangers_kill(warden);
+		n = strangers_kill(&warden->strangers);
 		poll(NULL, 0, n > 0 || children_left() ? 1 : 0);
 	} while ((n > 0 || children_left()) && clock_ms() < deadline);
 	_exit(0);
@@ -618,7 +598,10 @@ static void serve(struct warden *warden)
 	bool told_to_end = false;
 
 	while (!told_to_end) {
-		int wait_ms = is_busy(warden) ? 0 : warden->sweep_deadline ? 1 : -1;
+		int wait_ms = is_busy(warden)		    ? 0
+			      : warden->sweep_deadline	    ? 1
+			      : warden->strangers.halted_ms ? SWEEP_MS
+							    : -1;
 
 		if (poll(events, ARRAY_SIZE(events), wait_ms) < 0 && errno != EINTR)
 			return;
@@ -627,7 +610,7 @@ static void serve(struct warden *warden)
 		reap(warden);
 		sweep(warden);
 		if (events[2].revents)
-			witness_answer(strangers_live(warden));
+			witness_answer(strangers_wait_for_nobody(&warden->strangers));
 		if (!events[0].revents)
 			work(warden);
 		else if (!serve_control(warden))
@@ -672,19 +655,21 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 
 	prctl(PR_SET_NAME, "lair-warden");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	turns_shorten();
 	warden.cage = cage;
 	warden.control = control;
 	warden.survey = SURVEY_NONE;
 	warden.signals = signals_open(&taken);
-	warden.children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	strangers_init(&warden.strangers, is_interpreter, is_still, &warden);
 	if (warden.signals < 0)
 		_exit(1);
-	if (cage_enter(cage, workspace, (const int[]){control, warden.signals, warden.children, -1}, &report) < 0) {
+	if (cage_enter(cage, workspace, (const int[]){control, warden.signals, warden.strangers.children, -1},
+		       &report) < 0) {
 		say_failed(&warden, 0, report.reason);
 		_exit(1);
 	}
 	warden.workspace = cage_workspace(cage);
-	children_settle(&warden);
+	strangers_settle(&warden.strangers, cage_has_uid_alone(cage));
 	sigprocmask(SIG_BLOCK, &taken, NULL);
 	if (move_in(cage) < 0) {
 		say_failed(&warden, 0, "the interpreter cannot be set up in the cage");
