@@ -6,12 +6,32 @@
 #include "versions.h"
 
 #define REQUESTS_MAX 1000
+#define PROMPTS_TTL_MS 3600000
 
 /* ---- methods ---- */
 
 static void ping(struct request *request)
 {
 	request_reply(request, json_object());
+}
+
+/* There are none. Clients ask nevertheless, and may remember the answer. */
+static void prompts_list(struct request *request)
+{
+	json_t *cursor = json_object_get(request->arguments, "cursor"), *result;
+
+	if (cursor && !json_is_null(cursor)) {
+		request_refuse(request, RPC_INVALID_PARAMS, "there is no page of that cursor", NULL);
+		return;
+	}
+	result = json_pack("{s:[]}", "prompts");
+	versions_cacheable(request, result, PROMPTS_TTL_MS, true);
+	request_reply(request, result);
+}
+
+static void prompts_get(struct request *request)
+{
+	request_refuse(request, RPC_INVALID_PARAMS, "there is no such prompt", NULL);
 }
 
 /* Every message goes to stderr, whatever the level. */
@@ -56,6 +76,8 @@ static const struct method {
 	{"resources/list", LEGACY | MODERN, resources_list},
 	{"resources/templates/list", LEGACY | MODERN, resources_templates},
 	{"resources/read", LEGACY | MODERN, resources_read},
+	{"prompts/list", LEGACY | MODERN, prompts_list},
+	{"prompts/get", LEGACY | MODERN, prompts_get},
 	{"subscriptions/listen", MODERN, subscriptions_listen},
 };
 

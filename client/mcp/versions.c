@@ -33,7 +33,7 @@ static json_t *server_info(void)
 
 static json_t *capabilities(void)
 {
-	return json_pack("{s:{}, s:{}}", "tools", "resources");
+	return json_pack("{s:{}, s:{}, s:{}}", "tools", "resources", "prompts");
 }
 
 /* ---- the stateless era ---- */

@@ -540,6 +540,19 @@ static void hear(struct exchange *exchange, struct ask *ask)
 		answered(exchange, ask, talk);
 }
 
+/* @error: why it is not JSON; NULL: it is. */
+static void refuse_body(struct exchange *exchange, const json_error_t *error)
+{
+	enum json_error_code code = error ? json_error_code(error) : json_error_unknown;
+
+	if (!error)
+		refuse(exchange, 400, INVALID, "expected a JSON object; batches are not supported");
+	else if (code == json_error_numeric_overflow || code == json_error_duplicate_key)
+		refuse(exchange, 400, INVALID, error->text);
+	else
+		refuse(exchange, 400, PARSE, "the body is not JSON in UTF-8");
+}
+
 static void post_begin(struct exchange *exchange)
 {
 	struct lair_text body = exchange_body(exchange);
@@ -559,10 +572,10 @@ static void post_begin(struct exchange *exchange)
 	ask->exchange = exchange;
 	exchange->state = ask;
 	exchange->free_state = ask_free;
-	ask->said = json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES, &error);
+	ask->said =
+		json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 	if (!json_is_object(ask->said)) {
-		refuse(exchange, 400, ask->said ? INVALID : PARSE,
-		       ask->said ? "there are no batches" : "this is no JSON");
+		refuse_body(exchange, ask->said ? NULL : &error);
 		return;
 	}
 	ask->id = json_incref(json_object_get(ask->said, "id"));

@@ -95,8 +95,15 @@ def test_the_stateless_era(server: Server) -> None:
 
 
 def test_what_is_no_message(server: Server) -> None:
-    assert code_of(server.ask("POST", "/mcp", b"{")) == (400, -32700)
-    assert code_of(server.ask("POST", "/mcp", json.dumps([]).encode())) == (400, -32600)
+    own = begun(server)
+    for headers in ({}, own, MODERN, {"Content-Type": "application/json"}, {"Content-Type": "text/plain"}):
+        for body in (b"", b"{", b"no JSON", b"\xff", b'{"a": 1} {}', b"<html>", b"{'a': 1}"):
+            told = server.ask("POST", "/mcp", body, headers)
+            assert (told.type, code_of(told), told.json()["id"]) == ("application/json", (400, -32700), None)
+        for body in (b"[]", b"1", b'"x"', b"null", b'{"id": 1, "id": 2}', b'{"id": ' + b"9" * 30 + b"}"):
+            assert code_of(server.ask("POST", "/mcp", body, headers)) == (400, -32600)
+    # The end of a string is not where a NUL is.
+    assert "result" in server.ask("POST", "/mcp", b'{"jsonrpc":"2.0","id":"\\u0000","method":"ping"}', own).json()
     assert server.ask("POST", "/mcp", {}, {"Origin": "http://evil.example"}).status == 403
     assert server.ask("POST", "/mcp", {}, {"Host": "evil.example"}).status == 403
 
@@ -127,9 +134,13 @@ def test_what_there_is(server: Server) -> None:
     assert told["result"]["supportedVersions"] == ["2026-07-28"]
     modern = said(server, "tools/list", {"_meta": META}, {**MODERN, "Mcp-Method": "tools/list"}).json()
     assert [it["name"] for it in modern["result"]["tools"]] == [it["name"] for it in listed]
-    for method in ("resources/list", "prompts/list"):
-        said(server, method, headers=own)
-    assert server.ask("GET", "/health").status == 200
+    said(server, "resources/list", headers=own)
+    assert said(server, "prompts/list", headers=own).json()["result"] == {"prompts": []}
+    told = said(server, "prompts/list", {"_meta": META}, {**MODERN, "Mcp-Method": "prompts/list"}).json()["result"]
+    assert (told["prompts"], told["ttlMs"], told["cacheScope"]) == ([], 3600000, "public")
+    asked = {"name": "x", "_meta": META}
+    got = said(server, "prompts/get", asked, {**MODERN, "Mcp-Method": "prompts/get", "Mcp-Name": "x"})
+    assert got.json()["error"]["code"] == -32602
 
 
 # ---- tokens ----

@@ -25,7 +25,7 @@ SETTINGS = {"profile default": {"checkpoint": "cell"}}
 def test_discover(server: McpServer) -> None:
     it = server.request("server/discover")
     assert it["supportedVersions"] == [MODERN]
-    assert set(it["capabilities"]) == {"tools", "resources"}
+    assert set(it["capabilities"]) == {"tools", "resources", "prompts"}
     assert it["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "lair"
     assert it["ttlMs"] > 0 and it["cacheScope"] == "public" and it["instructions"]
 
@@ -35,7 +35,7 @@ def test_initialize_settles_on_the_version_of_the_client(daemon: Daemon, version
     with McpServer(daemon, modern=False) as server:
         it = server.greet(version)
         assert it["protocolVersion"] == version
-        assert it["serverInfo"]["name"] == "lair" and set(it["capabilities"]) == {"tools", "resources"}
+        assert it["serverInfo"]["name"] == "lair" and set(it["capabilities"]) == {"tools", "resources", "prompts"}
         assert server.request("ping") == {}
 
 
@@ -151,7 +151,9 @@ def test_it_starts_at_once_and_no_daemon_before_one_is_needed(tmp_path: Path) ->
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602, 1),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping\\u0000"}', -32600, 1),
         (b'{"jsonrpc":"2.0","id":1,"method":"nothing/such"}', -32601, 1),
-        (b'{"jsonrpc":"2.0","id":0,"method":"prompts/list"}', -32601, 0),
+        (b'{"jsonrpc":"2.0","id":0,"method":"completion/complete"}', -32601, 0),
+        (b'{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"cursor":"x"}}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x"}}', -32602, 1),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', -32602, 1),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":1}}', -32602, 1),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no_such_tool"}}', -32602, 1),

@@ -27,7 +27,6 @@ ERAS = ["2025-11-25", "2026-07-28"]
 # In scenarios of which only a part is passed: what of them fails all the same.
 FAILS_OF = {
     "server-stateless": {"sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"},
-    "caching": {"sep-2549-prompts-list-caching-hints"},
 }
 # What needs a fixture, too.
 FAILS_WITHOUT_FIXTURES = {
