@@ -113,6 +113,13 @@ static const struct rule allowed_with[] = {
 	RULE1(prlimit64, INT(0, 0)),
 	RULE1(sched_setaffinity, INT(0, 0)),
 	RULE2(setpriority, INT(0, PRIO_PROCESS), INT(1, 0)),
+	RULE1(fallocate, BITS(1, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_PUNCH_HOLE)),
+};
+
+/* One call could fill a disk before anybody measures it. Without it libc writes the bytes instead. A hole gives
+ * room back. */
+static const struct rule reserving_with[] = {
+	RULE1(fallocate, BITS(1, FALLOC_FL_PUNCH_HOLE, 0)),
 };
 
 /* Only for the warden: seccomp_enter_interpreter forbids them. With a filter of its own a session could only refuse
@@ -275,7 +282,7 @@ static int filter_build(scmp_filter_ctx ctx, const struct cage *cage, bool reado
 	if (!r)
 		r = CALLS(SCMP_ACT_ERRNO(0), calls_idle);
 	if (!r)
-		r = CALLS(SCMP_ACT_ERRNO(EOPNOTSUPP), calls_reserving);
+		r = add_rules(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), reserving_with, ARRAY_SIZE(reserving_with));
 	if (!r)
 		r = CALLS(SCMP_ACT_ERRNO(EOPNOTSUPP), calls_setting_attributes);
 	if (!r)

@@ -69,9 +69,6 @@ static const int calls_unsupported[] = {
 	C(lremovexattr), C(fremovexattr),
 };
 
-/* One call could fill a disk before anybody measures it. Without this call libc writes the bytes instead. */
-static const int calls_reserving[] = {C(fallocate)};
-
 /* These calls would keep everybody's disk busy. A session cannot notice that they do nothing. */
 static const int calls_idle[] = {C(sync), C(syncfs)};
 

@@ -92,45 +92,13 @@ static const char *reason(int r)
 
 /* ---- copying one ---- */
 
-static int open_once(int root, const char *path)
-{
-	_cleanup_(fd_closep) int parent = -1;
-	const char *name;
-	int fd, r = parent_open(&parent, &name, root, path);
-
-	if (r)
-		return r;
-	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Its owner may have taken the right to read it away. */
-static int open_up(int root, const struct file *file)
-{
-	_cleanup_(fd_closep) int parent = -1;
-	const char *name;
-	int fd, r = parent_open(&parent, &name, root, file->path);
-
-	if (r)
-		return r;
-	if (fchmodat(parent, name, (file->mode & 07777) | S_IRUSR, 0) < 0)
-		return -errno;
-	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	r = fd < 0 ? -errno : fd;
-	return fchmodat(parent, name, file->mode & 07777, 0) < 0 && fd < 0 ? -errno : r;
-}
-
 static int file_open(struct capture *capture, struct file *file)
 {
-	int fd = open_once(capture->root, file->path), r;
+	int fd = reach_file(&capture->scan.reach, file->path, O_RDONLY), r;
 
-	if (fd == -EACCES)
-		fd = open_up(capture->root, file);
 	if (fd < 0)
 		return fd;
 	r = file_look_again(file, fd);
-	if (!r && !S_ISREG(file->mode))
-		r = -ELOOP;
 	if (r) {
 		fd_close(fd);
 		return r;
@@ -164,34 +132,19 @@ static int copy_begin(struct capture *capture, struct file *file)
 	return capture->likely ? 0 : store_begin(&file->content, capture->store, file->size);
 }
 
-/* Whether a piece more of the file is what it was. Returns 1, 0 or -errno. */
-static int compare_piece(struct capture *capture, const struct file *file)
-{
-	static char now[PIECE], then[PIECE];
-	size_t size = (size_t)MIN((uint64_t)PIECE, file->size - capture->done);
-	ssize_t n = pread(capture->fd, now, size, (off_t)capture->done);
-
-	if (n < 0)
-		return -errno;
-	if ((size_t)n < size || blob_read(capture->likely, then, size, capture->done) != (ssize_t)size)
-		return 0;
-	if (memcmp(now, then, size) != 0)
-		return 0;
-	capture->done += size;
-	return 1;
-}
-
 static int compare_some(struct capture *capture, struct file *file)
 {
-	uint64_t until = capture->done + COPY_STEP;
-	int r = 1;
+	uint64_t until = MIN(file->size, capture->done + COPY_STEP);
+	ssize_t n = 1;
 
-	while (r == 1 && capture->done < file->size && capture->done < until)
-		r = compare_piece(capture, file);
-	if (r == 1 && capture->done == file->size)
+	for (; n > 0 && capture->done < until; capture->done += (uint64_t)MAX(n, 0))
+		n = blob_same(capture->likely, capture->fd, capture->done, until - capture->done);
+	if (n < 0)
+		return (int)n;
+	if (capture->done == file->size)
 		file->content = steal_ptr(&capture->likely);
-	if (r)
-		return MIN(r, 0);
+	if (n > 0)
+		return 0;
 	capture->likely = blob_drop(capture->store, capture->likely);
 	capture->done = 0;
 	return store_begin(&file->content, capture->store, file->size);

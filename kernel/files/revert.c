@@ -5,8 +5,6 @@
  * first everything can be taken back. */
 #include "revert.h"
 
-#include "proto/beneath.h"
-
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,6 +23,7 @@ struct act {
 	bool done;	      /* a directory that is there */
 	uint64_t grown, size; /* in place: it had that size; a new one: so much of it is written */
 	unsigned temporary;   /* the number of its temporary name; 0: none */
+	uint64_t inode;	      /* of the new file that was made under that name */
 };
 
 enum {
@@ -125,7 +124,8 @@ int revert_begin(struct revert *revert, struct store *store, int root, struct ma
 	unsigned salt;
 	size_t n = 0;
 
-	*revert = (struct revert){.store = store, .root = root};
+	*revert = (struct revert){.store = store, .made = -1};
+	reach_init(&revert->reach, root, S_IRWXU);
 	revert->now = manifest_use(now);
 	revert->target = manifest_use(target);
 	revert_compare(now, target, count, &n);
@@ -141,20 +141,26 @@ int revert_begin(struct revert *revert, struct store *store, int root, struct ma
 
 void revert_deinit(struct revert *revert)
 {
+	fd_closep(&revert->made);
+	(void)reach_shut(&revert->reach);
 	free(revert->acts);
 	free(revert->touched);
 	free(revert->inodes);
+	free(revert->linked);
 	revert->now = manifest_drop(revert->store, revert->now);
 	revert->target = manifest_drop(revert->store, revert->target);
 }
 
-static void act_fail(struct revert *revert, struct act *act, const char *why)
+static void fail(struct revert *revert, const char *path, const char *why)
 {
-	const char *path = act->then ? act->then->path : act->now->path;
-
-	act->failed = true;
 	if (!revert->why[0])
 		snprintf(revert->why, sizeof(revert->why), "%.120s: %s", path[0] ? path : ".", why);
+}
+
+static void act_fail(struct revert *revert, struct act *act, const char *why)
+{
+	act->failed = true;
+	fail(revert, act->then ? act->then->path : act->now->path, why);
 }
 
 /* ---- places ---- */
@@ -177,45 +183,32 @@ static void touch_above(struct revert *revert, const char *path)
 	touch(revert, above);
 }
 
-static void open_up_one(struct revert *revert, const char *directory)
-{
-	const char *name = directory[0] ? directory : ".";
-	struct stat status;
-
-	if (fstatat(revert->root, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode) ||
-	    (status.st_mode & S_IRWXU) == S_IRWXU)
-		return;
-	if (fchmodat(revert->root, name, (status.st_mode & 07777) | S_IRWXU, 0) == 0)
-		touch(revert, directory);
-}
-
-/* The directories above @path, to which or through which their owner may not go. They get their modes back at the
- * end. */
-static void open_up(struct revert *revert, const char *path)
-{
-	char above[PATH_MAX];
-
-	open_up_one(revert, "");
-	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
-		open_up_one(revert, above);
-	}
-}
-
-/* The directory in which @path lies; one may be written to that may not. */
+/* The directory in which @path lies, borrowed, and its last component; those that are opened up for that get their
+ * modes back at the end. */
 static int enter(struct revert *revert, int *fdp, const char **namep, const char *path)
 {
-	int r = parent_open(fdp, namep, revert->root, path);
-	struct stat status;
+	const struct reach_opened *before = revert->reach.opened;
+	int r = reach_parent(&revert->reach, fdp, namep, path);
 
-	if (!r && fstat(*fdp, &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU)
-		open_up(revert, path);
-	if (r == -EACCES) {
-		open_up(revert, path);
-		r = parent_open(fdp, namep, revert->root, path);
-	}
-	touch_above(revert, path);
+	for (const struct reach_opened *it = revert->reach.opened; it != before; it = it->next)
+		touch(revert, it->path);
 	return r;
+}
+
+/* The same, to change something there. */
+static int enter_to_change(struct revert *revert, int *fdp, const char **namep, const char *path)
+{
+	touch_above(revert, path);
+	return enter(revert, fdp, namep, path);
+}
+
+/* Temporary names lie in the root. */
+static int enter_root(struct revert *revert)
+{
+	const char *name;
+	int fd;
+
+	return enter_to_change(revert, &fd, &name, "");
 }
 
 static void temporary_name(char out[static 48], const struct revert *revert, unsigned number)
@@ -225,52 +218,13 @@ static void temporary_name(char out[static 48], const struct revert *revert, uns
 
 /* ---- contents ---- */
 
-static int write_all(int fd, const char *data, size_t size, uint64_t at)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = pwrite(fd, data + done, size - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENOSPC;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-static bool is_empty(const char *data, size_t size)
-{
-	return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0);
-}
-
-/* Write a piece of @content at @at, unless it is there. In a @fresh file what is empty stays a hole. Returns its
- * size or -errno. */
-static ssize_t put_piece(int fd, const struct blob *content, uint64_t at, bool fresh)
-{
-	static char then[PIECE], now[PIECE];
-	ssize_t n = blob_read(content, then, PIECE, at);
-	int r;
-
-	if (n <= 0)
-		return n < 0 ? n : -EIO;
-	if (fresh ? is_empty(then, (size_t)n)
-		  : pread(fd, now, (size_t)n, (off_t)at) == n && memcmp(now, then, (size_t)n) == 0)
-		return n;
-	r = write_all(fd, then, (size_t)n, at);
-	return r ? r : n;
-}
-
 /* Returns how far it came, or -errno. */
-static int64_t put_content(int fd, const struct blob *content, uint64_t at, bool fresh)
+static int64_t put_content(int fd, const struct blob *content, uint64_t at)
 {
-	uint64_t until = at + STEP;
+	uint64_t until = MIN(content->size, at + STEP);
 
-	while (at < content->size && at < until) {
-		ssize_t n = fresh ? blob_put(content, fd, at, until - at) : 0;
-
-		if (n == 0)
-			n = put_piece(fd, content, at, fresh);
+	while (at < until) {
+		ssize_t n = blob_put(content, fd, at, until - at);
 
 		if (n < 0)
 			return n;
@@ -300,26 +254,63 @@ static const struct file *live_of(struct revert *revert, const struct file *then
 	return NULL;
 }
 
-/* One that was made already, of which this is another name. */
-static const struct act *made_of(const struct revert *revert, const struct act *act)
+static int compare_acts(const void *a, const void *b)
 {
-	for (const struct act *other = revert->acts; act->then->links > 1 && other < act; other++)
-		if (other->then && S_ISREG(other->then->mode) && other->temporary && !other->failed &&
-		    file_same(other->then, act->then))
-			return other;
+	const struct act *left = *(struct act *const *)a, *right = *(struct act *const *)b;
+
+	if (left->then->inode != right->then->inode)
+		return left->then->inode < right->then->inode ? -1 : 1;
+	return left < right ? -1 : left > right;
+}
+
+/* The acts of files with several names, in the order of their inodes. */
+static bool linked_list(struct revert *revert)
+{
+	if (revert->linked)
+		return true;
+	revert->linked = malloc((revert->n + 1) * sizeof(struct act *));
+	for (size_t i = 0; revert->linked && i < revert->n; i++) {
+		struct act *act = &revert->acts[i];
+
+		if (act->then && S_ISREG(act->then->mode) && act->then->links > 1)
+			revert->linked[revert->n_linked++] = act;
+	}
+	if (revert->linked)
+		qsort(revert->linked, revert->n_linked, sizeof(struct act *), compare_acts);
+	return revert->linked;
+}
+
+/* One that was made already, of which this is another name. */
+static const struct act *made_of(struct revert *revert, const struct act *act)
+{
+	size_t low = 0, high;
+
+	if (act->then->links < 2 || !linked_list(revert))
+		return NULL;
+	for (high = revert->n_linked; low < high;) {
+		size_t middle = low + (high - low) / 2;
+
+		if (revert->linked[middle]->then->inode < act->then->inode)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; revert->linked[low] != act; low++)
+		if (revert->linked[low]->temporary && !revert->linked[low]->failed &&
+		    file_same(revert->linked[low]->then, act->then))
+			return revert->linked[low];
 	return NULL;
 }
 
 static int link_from(struct revert *revert, int parent, const char *name, const char *temporary)
 {
-	return linkat(parent, name, revert->root, temporary, 0) < 0 ? -errno : 0;
+	return linkat(parent, name, revert->reach.root, temporary, 0) < 0 ? -errno : 0;
 }
 
 static int link_live(struct revert *revert, const struct file *live, const char *temporary)
 {
-	_cleanup_(fd_closep) int parent = -1;
 	const char *name;
-	int r = enter(revert, &parent, &name, live->path);
+	int parent, r = enter(revert, &parent, &name, live->path);
 
 	return r ? r : link_from(revert, parent, name, temporary);
 }
@@ -327,33 +318,33 @@ static int link_live(struct revert *revert, const struct file *live, const char 
 /* Returns 1 if there is more to write, 0 or -errno. */
 static int make_more(struct revert *revert, struct act *act)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	char temporary[48];
-	int64_t at;
+	int64_t at = act->then->size > 0 ? put_content(revert->made, act->then->content, act->size) : 0;
+	struct stat status;
 
-	temporary_name(temporary, revert, act->temporary);
-	fd = openat(revert->root, temporary, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	at = put_content(fd, act->then->content, act->size, true);
 	if (at < 0)
 		return (int)at;
 	act->size = (uint64_t)at;
 	if (act->size < act->then->size)
 		return 1;
-	return ftruncate(fd, (off_t)act->then->size) < 0 ? -errno : 0;
+	if (ftruncate(revert->made, (off_t)act->then->size) < 0 || fstat(revert->made, &status) < 0)
+		return -errno;
+	act->inode = status.st_ino;
+	fd_closep(&revert->made);
+	return 0;
 }
 
+/* Its name is in the session's reach, so it is not opened by that again. */
 static int make_new(struct revert *revert, struct act *act, const char *temporary)
 {
 	mode_t mask = umask(0);
-	int fd = openat(revert->root, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			(act->then->mode & 0777) | S_IWUSR);
-	int r = fd < 0 ? -errno : 0;
+	int r = 0;
 
+	revert->made = openat(revert->reach.root, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			      (act->then->mode & 0777) | S_IWUSR);
+	if (revert->made < 0)
+		r = -errno;
 	umask(mask);
-	fd_close(fd);
-	return r || act->then->size == 0 ? r : make_more(revert, act);
+	return r ? r : make_more(revert, act);
 }
 
 static int make_begin(struct revert *revert, struct act *act)
@@ -361,9 +352,11 @@ static int make_begin(struct revert *revert, struct act *act)
 	const struct file *live = live_of(revert, act->then);
 	const struct act *made = live ? NULL : made_of(revert, act);
 	char temporary[48], other[48];
+	int r = enter_root(revert);
 
+	if (r)
+		return r;
 	act->temporary = (unsigned)(act - revert->acts) + 1;
-	touch(revert, "");
 	temporary_name(temporary, revert, act->temporary);
 	if (live && link_live(revert, live, temporary) == 0) {
 		act->in_place = true; /* the content, too */
@@ -371,8 +364,10 @@ static int make_begin(struct revert *revert, struct act *act)
 	}
 	if (made) {
 		temporary_name(other, revert, made->temporary);
-		if (link_from(revert, revert->root, other, temporary) == 0)
+		if (link_from(revert, revert->reach.root, other, temporary) == 0) {
+			act->inode = made->inode;
 			return 0;
+		}
 	}
 	if (act->lost) {
 		act->temporary = 0;
@@ -384,16 +379,10 @@ static int make_begin(struct revert *revert, struct act *act)
 
 static int open_in_place(struct revert *revert, const struct file *file)
 {
-	_cleanup_(fd_closep) int parent = -1;
 	const char *name;
-	int fd, r = enter(revert, &parent, &name, file->path);
+	int parent, r = enter(revert, &parent, &name, file->path);
 
-	if (r)
-		return r;
-	fd = openat(parent, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 && errno == EACCES && fchmodat(parent, name, (file->mode & 07777) | S_IRUSR | S_IWUSR, 0) == 0)
-		fd = openat(parent, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return r ? r : reach_file(&revert->reach, file->path, O_RDWR);
 }
 
 static bool needs_content(const struct act *act)
@@ -407,26 +396,25 @@ static bool needs_content(const struct act *act)
 /* What it lacks is written behind its end, and could be cut off again. */
 static int grow(struct revert *revert, struct act *act)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = open_in_place(revert, act->now);
 	struct stat status;
 	int64_t at;
 
-	fd = open_in_place(revert, act->now);
 	if (fd == -EACCES) {
 		act->in_place = false;
 		return make_begin(revert, act);
 	}
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-		return -ELOOP;
+	if (fstat(fd, &status) < 0)
+		return -errno;
 	if (!act->grown) {
 		act->grown = (uint64_t)status.st_size + 1;
 		act->size = (uint64_t)status.st_size;
 	}
 	if (act->size >= act->then->size)
 		return 0;
-	at = put_content(fd, act->then->content, act->size, false);
+	at = put_content(fd, act->then->content, act->size);
 	if (at < 0)
 		return (int)at;
 	act->size = (uint64_t)at;
@@ -465,7 +453,7 @@ static void take_back(struct revert *revert)
 
 		temporary_name(temporary, revert, act->temporary);
 		if (act->temporary)
-			(void)unlinkat(revert->root, temporary, 0);
+			(void)unlinkat(revert->reach.root, temporary, 0);
 		else if (act->grown && act->then->size >= act->grown)
 			shrink(revert, act);
 	}
@@ -475,13 +463,12 @@ static void take_back(struct revert *revert)
 
 static int remove_one(struct revert *revert, struct act *act)
 {
-	_cleanup_(fd_closep) int parent = -1;
 	const char *name;
-	int flags = act->now && S_ISDIR(act->now->mode) ? AT_REMOVEDIR : 0, r;
+	int flags = act->now && S_ISDIR(act->now->mode) ? AT_REMOVEDIR : 0, parent, r;
 
 	if (!act->now || act->failed || (act->then && same_kind(act->now, act->then)))
 		return 0;
-	r = enter(revert, &parent, &name, act->now->path);
+	r = enter_to_change(revert, &parent, &name, act->now->path);
 	if (!r && unlinkat(parent, name, flags) < 0)
 		r = -errno;
 	return r == -ENOENT ? 0 : r;
@@ -489,14 +476,13 @@ static int remove_one(struct revert *revert, struct act *act)
 
 static int make_directory(struct revert *revert, struct act *act)
 {
-	_cleanup_(fd_closep) int parent = -1;
 	const char *name;
 	mode_t mask;
-	int r;
+	int parent, r;
 
 	if (!act->then || !S_ISDIR(act->then->mode) || (act->now && same_kind(act->now, act->then)))
 		return 0;
-	r = enter(revert, &parent, &name, act->then->path);
+	r = enter_to_change(revert, &parent, &name, act->then->path);
 	if (r)
 		return r;
 	mask = umask(0);
@@ -521,7 +507,7 @@ static bool same_target(const struct act *act)
 	return act->now && S_ISLNK(act->now->mode) && strcmp(act->now->target, act->then->target) == 0;
 }
 
-static int place_other(struct revert *revert, const struct act *act, int parent, const char *name)
+static int place_other(const struct act *act, int parent, const char *name)
 {
 	if (act->now && same_kind(act->now, act->then)) {
 		if (!S_ISLNK(act->then->mode) || same_target(act))
@@ -529,28 +515,26 @@ static int place_other(struct revert *revert, const struct act *act, int parent,
 		if (unlinkat(parent, name, 0) < 0)
 			return -errno;
 	}
-	(void)revert;
 	return make_other(parent, name, act->then) < 0 ? -errno : 0;
 }
 
 static int place_name(struct revert *revert, struct act *act)
 {
-	_cleanup_(fd_closep) int parent = -1;
 	const char *name;
 	char temporary[48];
-	int r;
+	int parent, r;
 
 	if (!act->then || act->failed || S_ISDIR(act->then->mode) || (S_ISREG(act->then->mode) && !act->temporary))
 		return 0;
-	r = enter(revert, &parent, &name, act->then->path);
+	r = enter_to_change(revert, &parent, &name, act->then->path);
 	if (r)
 		return r;
 	if (!S_ISREG(act->then->mode))
-		return place_other(revert, act, parent, name);
+		return place_other(act, parent, name);
 	temporary_name(temporary, revert, act->temporary);
-	if (renameat(revert->root, temporary, parent, name) < 0)
+	if (renameat(revert->reach.root, temporary, parent, name) < 0)
 		return -errno;
-	(void)unlinkat(revert->root, temporary, 0); /* if both are one file, rename does nothing */
+	(void)unlinkat(revert->reach.root, temporary, 0); /* if both are one file, rename does nothing */
 	return 0;
 }
 
@@ -570,10 +554,10 @@ static int place_content(struct revert *revert, struct act *act)
 	fd = open_in_place(revert, act->then);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-		return -ELOOP;
+	if (fstat(fd, &status) < 0)
+		return -errno;
 	if (act->then->size > 0)
-		at = put_content(fd, act->then->content, act->size, false);
+		at = put_content(fd, act->then->content, act->size);
 	if (at < 0)
 		return (int)at;
 	act->size = (uint64_t)at;
@@ -585,55 +569,70 @@ static int place_content(struct revert *revert, struct act *act)
 
 /* ---- modes and times ---- */
 
-static int look_like(int parent, const char *name, const struct file *then)
+/* The mode comes last: it may forbid the rest. */
+static int look_like(int parent, const char *name, const struct file *then, uint64_t inode)
 {
 	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, then->modified};
 	struct stat status;
 
 	if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if ((status.st_mode & S_IFMT) != (then->mode & S_IFMT))
+	if ((status.st_mode & S_IFMT) != (then->mode & S_IFMT) || (inode && status.st_ino != inode))
 		return -ELOOP;
-	if (!S_ISLNK(then->mode) && (status.st_mode & 07777) != (then->mode & 07777) &&
-	    fchmodat(parent, name, then->mode & 07777, 0) < 0)
+	if ((status.st_mtim.tv_sec != times[1].tv_sec || status.st_mtim.tv_nsec != times[1].tv_nsec) &&
+	    utimensat(parent, name, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (status.st_mtim.tv_sec == times[1].tv_sec && status.st_mtim.tv_nsec == times[1].tv_nsec)
+	if (S_ISLNK(then->mode) || (status.st_mode & 07777) == (then->mode & 07777))
 		return 0;
-	return utimensat(parent, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return fchmodat(parent, name, then->mode & 07777, 0) < 0 ? -errno : 0;
 }
 
-static int look(struct revert *revert, const struct file *then)
+/* @inode: which it must have, or 0. */
+static int look(struct revert *revert, const struct file *then, uint64_t inode)
 {
-	_cleanup_(fd_closep) int parent = -1;
 	const char *name;
-	int r;
+	int parent, r = enter(revert, &parent, &name, then->path);
 
-	if (!then->path[0])
-		return look_like(revert->root, ".", then);
-	r = parent_open(&parent, &name, revert->root, then->path);
-	return r ? r : look_like(parent, name, then);
+	return r ? r : look_like(parent, then->path[0] ? name : ".", then, inode);
 }
 
 static int act_look(struct revert *revert, struct act *act)
 {
 	if (!act->then || act->failed || S_ISDIR(act->then->mode))
 		return 0;
-	return look(revert, act->then);
+	return look(revert, act->then, act->inode);
 }
 
-/* Those that lie deeper first: what is done in a directory changes its time, and its mode may forbid it. */
+/* Those that lie deeper first: what is done in a directory changes its time, and its mode may forbid it. One that
+ * is to be entered for that is opened up, and comes later. */
 static void look_of_directories(struct revert *revert)
 {
-	for (size_t i = 0; i < revert->n; i++) {
-		const struct act *act = &revert->acts[i];
-		size_t at = act->then ? manifest_place(revert->target, act->then->path) : revert->target->n;
+	for (size_t i = 0; i < revert->n; i++)
+		if (revert->acts[i].then && S_ISDIR(revert->acts[i].then->mode) && !revert->acts[i].failed)
+			touch(revert, revert->acts[i].then->path);
+	for (size_t i = revert->target->n; i > 0; i--) {
+		const struct file *then = revert->target->files[i - 1];
+		int r = revert->touched[i - 1] && S_ISDIR(then->mode) ? look(revert, then, 0) : 0;
 
-		if (at < revert->target->n && S_ISDIR(act->then->mode))
-			revert->touched[at] = true;
+		if (r)
+			fail(revert, then->path, strerror(-r));
 	}
-	for (size_t i = revert->target->n; i > 0; i--)
-		if (revert->touched[i - 1] && S_ISDIR(revert->target->files[i - 1]->mode))
-			(void)look(revert, revert->target->files[i - 1]);
+}
+
+/* Those that should be there have their modes, or could not get them. */
+static void shut(struct revert *revert)
+{
+	int r;
+
+	for (struct reach_opened *it = revert->reach.opened; it; it = it->next) {
+		const struct file *then = manifest_find(revert->target, it->path);
+
+		if (then && S_ISDIR(then->mode) && !revert->refused)
+			it->mode = then->mode & 07777;
+	}
+	r = reach_shut(&revert->reach);
+	if (r)
+		fail(revert, "", strerror(-r));
 }
 
 /* ---- going on ---- */
@@ -649,8 +648,10 @@ static void phase_end(struct revert *revert)
 	if (revert->phase == PHASE_MAKE)
 		for (size_t i = 0; i < revert->n; i++)
 			revert->acts[i].size = 0;
-	if (revert->phase == PHASE_LOOKS)
+	if (revert->phase == PHASE_LOOKS) {
 		look_of_directories(revert);
+		shut(revert);
+	}
 	revert->phase++;
 }
 
@@ -658,15 +659,18 @@ static void phase_end(struct revert *revert)
 static void withdraw(struct revert *revert, int r)
 {
 	revert->refused = r;
+	fd_closep(&revert->made);
 	take_back(revert);
 	if (revert->now->n > 0 && !revert->now->files[0]->path[0])
-		(void)look(revert, revert->now->files[0]); /* names came and went there */
+		(void)futimens(revert->reach.root,
+			       (const struct timespec[]){{.tv_nsec = UTIME_OMIT}, revert->now->files[0]->modified});
+	shut(revert);
 	revert->phase = _PHASE_N;
 }
 
 static void refuse(struct revert *revert, const struct act *act, int r)
 {
-	snprintf(revert->why, sizeof(revert->why), "%.120s: %s", act->then->path, strerror(-r));
+	fail(revert, act->then->path, strerror(-r));
 	withdraw(revert, r);
 }
 
@@ -730,7 +734,7 @@ void revert_give_up(struct revert *revert, const char *why)
 			continue;
 		temporary_name(temporary, revert, act->temporary);
 		if (act->temporary)
-			(void)unlinkat(revert->root, temporary, 0);
+			(void)unlinkat(revert->reach.root, temporary, 0);
 		act_fail(revert, act, why);
 	}
 	if (revert->phase < PHASE_LOOKS) {
@@ -742,16 +746,16 @@ void revert_give_up(struct revert *revert, const char *why)
 /* ---- what came of it ---- */
 
 /* It has the content of @then, if it was brought back. */
-static struct file *seen(struct revert *revert, const struct file *then, bool failed)
+static struct file *seen(struct reach *reach, const struct file *then, bool failed)
 {
-	_cleanup_(fd_closep) int parent = -1;
 	const char *slash = strrchr(then->path, '/'), *name;
 	char above[PATH_MAX];
 	struct file *file;
+	int parent;
 
 	if (!then->path[0])
-		return file_look(revert->root, "", "");
-	if (parent_open(&parent, &name, revert->root, then->path))
+		return file_look(reach->root, "", "");
+	if (reach_parent(reach, &parent, &name, then->path))
 		return NULL;
 	snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - then->path) : 0, then->path);
 	file = file_look(parent, above, name);
@@ -789,17 +793,19 @@ struct manifest *revert_result(struct revert *revert)
 {
 	struct manifest *result;
 	size_t at = 0, there = 0;
+	struct reach reach;
 
 	if (revert->n == 0 && revert->now == revert->target)
 		return manifest_use(revert->now);
 	result = manifest_new();
+	reach_init(&reach, revert->reach.root, 0);
 
 	for (size_t i = 0; result && i < revert->target->n; i++) {
 		struct file *then = revert->target->files[i], *file;
 		bool acted = act_of(revert, &at, then), failed = acted && revert->acts[at].failed;
 
 		if (acted || revert->touched[i])
-			file = seen(revert, then, failed);
+			file = seen(&reach, then, failed);
 		else
 			file = file_use(known(revert, &there, then));
 		if (!file && !failed) /* it is there, where nobody may look */
@@ -808,6 +814,7 @@ struct manifest *revert_result(struct revert *revert)
 		if (file && manifest_add(revert->store, result, file))
 			result = manifest_drop(revert->store, result);
 	}
+	(void)reach_shut(&reach);
 	return result;
 }
 

@@ -17,11 +17,12 @@ struct act;
 
 struct revert {
 	struct store *store;
-	int root;
+	struct reach reach;
+	int made; /* the file that is being made; -1: none */
 	struct manifest *now, *target;
 	struct file **inodes; /* of now, when needed */
-	struct act *acts;
-	size_t n, at;
+	struct act *acts, **linked;
+	size_t n, n_linked, at;
 	unsigned phase;
 	unsigned serial; /* of temporary names */
 	bool *touched;	 /* of target: what lies in this directory was changed */
@@ -29,7 +30,8 @@ struct revert {
 	char why[256];	 /* what could not be brought back; "": nothing */
 };
 
-/* @root: the caller's. @now: what is there, @target: what should be; both are used. Returns 0 or -ENOMEM. */
+/* @root: the caller's, not O_PATH. @now: what is there, @target: what should be; both are used. Returns 0 or
+ * -ENOMEM. */
 int revert_begin(struct revert *revert, struct store *store, int root, struct manifest *now,
 		 struct manifest *target);
 /* Do some more. Returns 0 when it is done, 1 if there is more to do. */

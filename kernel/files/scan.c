@@ -2,8 +2,6 @@
  * stack of paths. */
 #include "scan.h"
 
-#include "proto/beneath.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,17 +13,13 @@
 #define OURS ".lair-"
 #define LOOK (S_IRUSR | S_IXUSR)
 
-struct scan_opened {
-	struct scan_opened *next;
-	mode_t mode;
-	char path[];
-};
-
 struct scan_directory {
 	struct scan_directory *next;
+	size_t at; /* in what was found */
 	char path[];
 };
 
+/* The one that is found next. */
 static int push(struct scan *scan, const char *path)
 {
 	size_t size = strlen(path) + 1;
@@ -34,6 +28,7 @@ static int push(struct scan *scan, const char *path)
 	if (!directory)
 		return -ENOMEM;
 	memcpy(directory->path, path, size);
+	directory->at = scan->found->n;
 	directory->next = scan->waiting;
 	scan->waiting = directory;
 	return 0;
@@ -43,50 +38,24 @@ int scan_begin(struct scan *scan, struct store *store, int root)
 {
 	struct file *top;
 
-	*scan = (struct scan){.store = store, .root = root, .found = manifest_new()};
+	*scan = (struct scan){.store = store, .found = manifest_new()};
+	reach_init(&scan->reach, root, LOOK);
 	top = scan->found ? file_look(root, "", "") : NULL;
 	if (!scan->found || !top)
 		return scan->found ? -errno : -ENOMEM;
-	if (manifest_add(store, scan->found, top))
+	if (push(scan, "")) {
+		file_drop(store, top);
 		return -ENOMEM;
-	return push(scan, "");
-}
-
-/* Its owner may have taken away the right to read it, or to pass. */
-static void open_up(struct scan *scan, const char *path)
-{
-	size_t size = strlen(path) + 1;
-	struct scan_opened *opened;
-	struct stat status;
-
-	if (fstatat(scan->root, path[0] ? path : ".", &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !S_ISDIR(status.st_mode) || (status.st_mode & LOOK) == LOOK ||
-	    fchmodat(scan->root, path[0] ? path : ".", (status.st_mode & 07777) | LOOK, 0) < 0)
-		return;
-	opened = malloc(sizeof(*opened) + size);
-	if (!opened)
-		return;
-	opened->mode = status.st_mode & 07777;
-	memcpy(opened->path, path, size);
-	opened->next = scan->opened;
-	scan->opened = opened;
+	}
+	return manifest_add(store, scan->found, top);
 }
 
 void scan_shut(struct scan *scan)
 {
-	struct scan_opened *opened;
+	int r = reach_shut(&scan->reach);
 
-	while ((opened = scan->opened)) {
-		const char *path = opened->path[0] ? opened->path : ".";
-		struct stat status;
-
-		scan->opened = opened->next;
-		if (fstatat(scan->root, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
-		    (status.st_mode & 07777) == (opened->mode | LOOK) &&
-		    fchmodat(scan->root, path, opened->mode, 0) < 0 && scan->found)
-			manifest_lacks(scan->found, opened->path, strerror(errno));
-		free(opened);
-	}
+	if (r && scan->found)
+		manifest_lacks(scan->found, "", strerror(-r));
 }
 
 void scan_deinit(struct scan *scan)
@@ -114,22 +83,16 @@ static int take_target(struct file *file, int directory, const char *name)
 }
 
 /* Nobody can say what is in it. */
-static void directory_lacks(struct scan *scan, const char *path, int error)
+static void directory_lacks(struct scan *scan, const struct scan_directory *directory, int error)
 {
-	for (size_t i = scan->found->n; i > 0; i--) {
-		struct file *file = scan->found->files[i - 1];
-
-		if (strcmp(file->path, path) != 0)
-			continue;
-		file->unkept = true;
-		break;
-	}
+	scan->found->files[directory->at]->unkept = true;
 	scan->found->partial = true;
-	manifest_lacks(scan->found, path, strerror(error));
+	manifest_lacks(scan->found, directory->path, strerror(error));
 }
 
-static int entry_see(struct scan *scan, int directory, const char *path, const char *name)
+static int entry_see(struct scan *scan, int directory, const struct scan_directory *above, const char *name)
 {
+	const char *path = above->path;
 	struct file *file;
 	int r = 0;
 
@@ -140,7 +103,7 @@ static int entry_see(struct scan *scan, int directory, const char *path, const c
 	}
 	file = file_look(directory, path, name);
 	if (!file && errno == EACCES)
-		directory_lacks(scan, path, EACCES);
+		directory_lacks(scan, above, EACCES);
 	if (!file)
 		return errno == ENOMEM ? -ENOMEM : 0; /* it has gone */
 	if (S_ISLNK(file->mode))
@@ -160,47 +123,44 @@ static bool is_ours(const char *path, const char *name)
 	       (!path[0] && strcmp(name, BRANCHES) == 0);
 }
 
-static DIR *directory_open(int root, const char *path)
+/* Returns 0 or -errno. */
+static int stream_open(DIR **streamp, struct scan *scan, const char *path)
 {
-	_cleanup_(fd_closep) int at = -1, fd = -1;
-	int r = beneath_find(&at, root, path[0] ? path : ".", true);
-	DIR *dir;
+	_cleanup_(fd_closep) int fd = -1;
+	int at, r = reach_directory(&scan->reach, &at, path);
 
-	if (r) {
-		errno = -r;
-		return NULL;
-	}
+	if (r)
+		return r;
 	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (dir)
-		(void)steal_fd(&fd);
-	return dir;
+	*streamp = fd < 0 ? NULL : fdopendir(fd);
+	if (!*streamp)
+		return -errno;
+	(void)steal_fd(&fd);
+	return 0;
 }
 
-static int directory_read(struct scan *scan, const char *path, unsigned *seen)
+static int directory_read(struct scan *scan, const struct scan_directory *directory, unsigned *seen)
 {
 	struct dirent *entry;
-	int r = 0;
-	DIR *dir;
+	DIR *stream;
+	int r = stream_open(&stream, scan, directory->path);
 
-	open_up(scan, path);
-	dir = directory_open(scan->root, path);
-	if (!dir && (errno == ENOENT || errno == ENOTDIR))
+	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
-	if (!dir) {
-		directory_lacks(scan, path, errno);
-		return 0;
+	if (r) {
+		directory_lacks(scan, directory, -r);
+		return r == -ENOMEM ? r : 0;
 	}
-	while (!r && (entry = readdir(dir))) {
+	while (!r && (entry = readdir(stream))) {
 		++*seen;
 		if (scan->found->n >= SCAN_FILES_MAX) {
-			directory_lacks(scan, path, EMFILE);
+			directory_lacks(scan, directory, EMFILE);
 			break;
 		}
-		if (!is_ours(path, entry->d_name))
-			r = entry_see(scan, dirfd(dir), path, entry->d_name);
+		if (!is_ours(directory->path, entry->d_name))
+			r = entry_see(scan, dirfd(stream), directory, entry->d_name);
 	}
-	closedir(dir);
+	closedir(stream);
 	return r;
 }
 
@@ -213,7 +173,7 @@ int scan_step(struct scan *scan, unsigned entries)
 		struct scan_directory *directory = scan->waiting;
 
 		scan->waiting = directory->next;
-		r = directory_read(scan, directory->path, &seen);
+		r = directory_read(scan, directory, &seen);
 		free(directory);
 		seen++;
 	}
@@ -243,16 +203,4 @@ void scan_share(struct store *store, struct manifest *found, const struct manife
 		found->files[i] = file_use(then);
 		file_drop(store, now);
 	}
-}
-
-int parent_open(int *fdp, const char **namep, int root, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char above[PATH_MAX];
-
-	*namep = slash ? slash + 1 : path;
-	if ((size_t)snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
-	    sizeof(above))
-		return -ENAMETOOLONG;
-	return beneath_find(fdp, root, above, true);
 }

@@ -3,22 +3,21 @@
 #pragma once
 
 #include "manifest.h"
+#include "reach.h"
 
 struct scan_directory;
-struct scan_opened;
 
 struct scan {
 	struct store *store;
-	int root; /* the caller's */
+	struct reach reach;
 	struct manifest *found;
 	struct scan_directory *waiting;
-	struct scan_opened *opened; /* directories that nobody could look into, the last one first */
 };
 
 /* More than that are not looked at. */
 #define SCAN_FILES_MAX 200000
 
-/* Returns 0 or -errno. */
+/* @root: the caller's, not O_PATH. Returns 0 or -errno. */
 int scan_begin(struct scan *scan, struct store *store, int root);
 /* Look at @entries more, or somewhat more than that. Returns 0 when all have been seen, then `found` is sorted and
  * the caller's; 1 if there are more; or -errno. */
@@ -29,5 +28,3 @@ void scan_deinit(struct scan *scan);
 
 /* Where @found has what @before has, untouched, they share it. */
 void scan_share(struct store *store, struct manifest *found, const struct manifest *before);
-/* The directory of @path beneath @root, and its last component. Returns 0 or -errno. */
-int parent_open(int *fdp, const char **namep, int root, const char *path);

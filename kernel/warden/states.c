@@ -5,13 +5,13 @@
 
 #include "differences.h"
 
-#include "proto/beneath.h"
 #include "proto/clock.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 
+#define BRANCHES ".branches"
 #define FIRST_STATE 1
 #define MAPPED_MAX 64
 #define TOLD_MAX 64
@@ -161,7 +161,8 @@ static struct job *job_add(struct states *states, struct bytes directory)
 	}
 	msgpack_sbuffer_init(&job->still);
 	job->root = -1;
-	job->capture.fd = job->capture.root = -1;
+	job->capture.fd = job->capture.root = job->revert.made = -1;
+	job->capture.scan.reach.fd = job->scan.reach.fd = job->revert.reach.fd = -1;
 	while (*slot)
 		slot = &(*slot)->next;
 	*slot = job;
@@ -240,24 +241,40 @@ void states_compare(struct states *states, const struct compare_files_message *c
 	msgpack_sbuffer_destroy(&array);
 }
 
-/* Opens the directory of that name in @parent, after it was made if it must be. */
-static int branch_enter(int *fdp, int parent, const char *name, bool make)
+static int directory_make(int parent, const char *name)
 {
-	if (make && mkdirat(parent, name, S_IRWXU) < 0 && errno != EEXIST)
-		return -errno;
-	return beneath_find(fdp, parent, name, true);
+	return mkdirat(parent, name, S_IRWXU) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* A branch's own files lie beneath the family's. Those of a new one are brought back before it lives. */
+/* A branch's own files lie beneath the family's, whose directory may be shut. Those of a new one are brought back
+ * before it lives. */
+static int branch_open(int *fdp, const struct states *states, const char *name, bool make)
+{
+	struct reach reach;
+	int at, r;
+
+	reach_init(&reach, states->home, make ? S_IRWXU : S_IXUSR);
+	r = make ? reach_directory(&reach, &at, "") : 0;
+	if (!r && make)
+		r = directory_make(at, BRANCHES);
+	if (!r)
+		r = reach_directory(&reach, &at, BRANCHES);
+	if (!r && make)
+		r = directory_make(at, name);
+	if (!r)
+		r = directory_open(fdp, at, name);
+	(void)reach_shut(&reach);
+	return r;
+}
+
 static int job_open(const struct states *states, struct job *job)
 {
-	_cleanup_(fd_closep) int branches = -1;
-	int r;
-
-	if (!job->place->name[0])
-		return beneath_find(&job->root, states->home, ".", true);
-	r = branch_enter(&branches, states->home, ".branches", job->bring);
-	return r ? r : branch_enter(&job->root, branches, job->place->name, job->bring);
+	if (job->root >= 0)
+		return 0;
+	if (job->place->name[0])
+		return branch_open(&job->root, states, job->place->name, job->bring);
+	job->root = fcntl(states->home, F_DUPFD_CLOEXEC, 3);
+	return job->root < 0 ? -errno : 0;
 }
 
 /* ---- keeping ---- */
@@ -425,7 +442,7 @@ static int bring_work(struct states *states, struct job *job)
 	job->step = JOB_WORKS;
 	job->files = state->manifest->n;
 	for (size_t i = 0; i < state->manifest->n; i++)
-		job->size += state->manifest->files[i]->size;
+		job->size += state->manifest->files[i]->content ? state->manifest->files[i]->content->stored : 0;
 	going_say(states, job);
 	return revert_begin(&job->revert, &states->store, job->root, now, state->manifest);
 }
@@ -471,6 +488,10 @@ void states_leave(struct states *states)
 		fd_closep(&job->root);
 		fd_closep(&job->capture.root);
 		fd_closep(&job->capture.fd);
+		reach_leave(&job->capture.scan.reach);
+		reach_leave(&job->scan.reach);
+		reach_leave(&job->revert.reach);
+		fd_closep(&job->revert.made);
 	}
 }
 
@@ -519,7 +540,7 @@ void states_init(struct states *states, const struct states_listener *listener, 
 	struct scan scan;
 
 	*states = (struct states){.listener = listener, .userdata = userdata};
-	states->home = open(".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	(void)directory_open(&states->home, AT_FDCWD, ".");
 	store_init(&states->store, states->home, 0);
 	place = place_get(states, BYTES(""));
 	if (!place || states->home < 0)

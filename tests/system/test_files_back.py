@@ -267,7 +267,7 @@ def test_what_checkpoints_hold(client: Client, opened: str) -> None:
     client.exec("import os; os.rename('a', 'c')", opened)
     client.call(m.Vars(id=client.new_id(), session=opened), m.VarsReply)
     held = {it.cell: (it.files, it.files_size) for it in client.checkpoints(opened)}
-    assert held == {1: (3, 12000), 2: (3, 6000), 3: (3, 0), 4: (3, 0)}
+    assert held == {1: (3, 16384), 2: (3, 8192), 3: (3, 0), 4: (3, 0)}  # in blocks
 
 
 def test_manual(client: Client, session: str) -> None:

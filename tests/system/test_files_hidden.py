@@ -7,6 +7,7 @@ import os
 import pytest
 
 from lair import Client
+from lair import messages as m
 from test_files_back import SETTINGS as SETTINGS
 from test_files_back import place, tree
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_sessions_left")
 SETUP = "import os; os.makedirs('d/e'); open('d/f', 'w').write('1'); open('d/e/g', 'w').write('1'); os.mkfifo('p')"
 
 
-@pytest.mark.parametrize("directory", ["d", "d/e"])
+@pytest.mark.parametrize("directory", ["d", "d/e", "."])
 @pytest.mark.parametrize("mode", [0, 0o300, 0o400])
 def test_a_directory_is_shut(client: Client, opened: str, directory: str, mode: int) -> None:
     client.exec(SETUP, opened)
@@ -24,6 +25,21 @@ def test_a_directory_is_shut(client: Client, opened: str, directory: str, mode: 
     reply = client.exec(code, opened)
     assert reply.state == "kept" and reply.artifacts_more
     assert client.undo(opened).files_stay is None
+    assert tree(place(client, opened)) == before
+
+
+@pytest.mark.parametrize("mode", [0o555, 0, 0o300])
+def test_the_root_is_shut(client: Client, opened: str, mode: int) -> None:
+    client.exec(SETUP, opened)
+    before = tree(place(client, opened))
+    client.exec(f"os.remove('d/f'); os.remove('p'); open('new', 'w'); os.chmod('.', {mode})", opened)
+    client.call(m.Vars(id=client.new_id(), session=opened), m.VarsReply)
+    after = tree(place(client, opened))
+    assert client.undo(opened).files_stay is None
+    assert tree(place(client, opened)) == before
+    client.restore(opened, "2")
+    assert tree(place(client, opened)) == after
+    client.restore(opened, "1")
     assert tree(place(client, opened)) == before
 
 
@@ -58,6 +74,7 @@ def test_modes_of_a_death(client: Client, opened: str) -> None:
     """What a lost cell has opened is as it was."""
     client.exec(SETUP + "; os.chmod('d/f', 0o600)", opened)
     client.exec("os.chmod('d/e', 0); os.chmod('d', 0)", opened)
+    client.call(m.Vars(id=client.new_id(), session=opened), m.VarsReply)  # until then it is opened up to be kept
     before = tree(place(client, opened))
     reply = client.exec("os.chmod('d', 0o700); os.chmod('d/e', 0o755); os.chmod('d/f', 0o644); os._exit(1)", opened)
     assert reply.state == "rolled_back" and reply.files_stay is None
