@@ -575,6 +575,7 @@ struct lair_saved {
 struct lair_loaded {
 	double age;			  /* of the saved state, in seconds; 0: nothing was loaded */
 	struct lair_items names, refused; /* of text; of struct lair_refused */
+	struct lair_text damaged; /* why nothing was: the saved state is damaged, and what has become of it */
 };
 
 /* How the last session of this id has ended. */
@@ -814,6 +815,10 @@ struct lair_save {
 	uint64_t uid, size, count;	  /* size: bytes; count: of names */
 	double created, expires;	  /* seconds since the epoch; expires: 0: never */
 	struct lair_items names, refused; /* of text; of struct lair_refused: only with a session in lair_saves */
+	double before;			  /* when the one before it was saved; 0: there is none */
+	/* How many of that session are damaged, and kept aside. If session is empty, it is this one: its session
+	 * cannot be read. */
+	uint64_t damaged;
 };
 
 /* What was saved when the daemon stopped. */

@@ -4,6 +4,7 @@
 #include "cgroup/cgroup.h"
 #include "config/config.h"
 #include "config/paths.h"
+#include "files/copier.h"
 #include "keeper/keeper.h"
 #include "router/router.h"
 #include "vault/fault.h"
@@ -20,7 +21,7 @@
 
 struct arguments {
 	const char *config, *socket, *ready_fd, *uids;
-	bool check, defaults, groups, router, scribe, at_once, faults, version, help;
+	bool check, defaults, groups, router, scribe, copier, at_once, faults, version, help;
 };
 
 /* Options that take an argument have a place for it, the others for a flag. No @help: not for people. */
@@ -43,6 +44,7 @@ static const struct option_row rows[] = {
 	{'U', "uids", "RANGE", PLACE(uids), NULL},
 	{'R', "router", NULL, PLACE(router), NULL},
 	{'S', "scribe", NULL, PLACE(scribe), NULL},
+	{'C', "copier", NULL, PLACE(copier), NULL},
 	{'A', "restart-at-once", NULL, PLACE(at_once), NULL},
 	{'F', "faults", NULL, PLACE(faults), NULL},
 	{'V', "version", NULL, PLACE(version), "print the version, and exit"},
@@ -288,6 +290,8 @@ int main(int argc, char *argv[])
 		return router_run(arguments.config, arguments.socket, arguments.uids);
 	if (arguments.scribe)
 		return scribe_run();
+	if (arguments.copier)
+		return copier_run();
 	if (arguments.help)
 		print_help(stdout);
 	else if (arguments.version)

@@ -291,8 +291,11 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define FILE_BACK_FIELDS(F, m)                                                                                     \
 	F(m, BIN, path, REQUIRED)                                                                                  \
 	F(m, STR, change, REQUIRED)
-/* Of a session that was opened and had been saved: what came back. */
+/* Of a session that was opened and had been saved: what came back; or what became of the saved state, which is
+ * damaged.
+ */
 #define LOADED_FIELDS(F, m)                                                                                        \
+	F(m, STR, saved_damaged, OPTIONAL)                                                                         \
 	F(m, REAL, saved_age, OPTIONAL)                                                                            \
 	F(m, RAW, loaded, OPTIONAL)                                                                                \
 	F(m, RAW, not_loaded, OPTIONAL)
@@ -562,7 +565,9 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, count, REQUIRED)                                                                                \
 	F(m, RAW, names, OPTIONAL)                                                                                 \
-	F(m, RAW, not_saved, OPTIONAL)
+	F(m, RAW, not_saved, OPTIONAL)                                                                             \
+	F(m, REAL, before, OPTIONAL)                                                                               \
+	F(m, UINT, damaged, OPTIONAL)
 #define SAVES_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, RAW, saves, REQUIRED)                                                                                 \
 	F(m, UINT, more, OPTIONAL)

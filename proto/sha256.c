@@ -1,9 +1,7 @@
-/* One shot over memory: whole blocks where they are, then the padded rest. */
+/* Whole blocks are compressed where they are; what is left waits for the next bytes, or the padding. */
 #include "sha256.h"
 
 #include <stdio.h>
-
-#define BLOCK 64
 
 static const uint32_t constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -74,43 +72,72 @@ static void compress(uint32_t state[8], const uint8_t *block)
 	state[7] += h;
 }
 
-static void digest(uint32_t state[static 8], struct bytes data)
+void sha256_begin(struct sha256 *sha256)
 {
 	static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 					    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-	const uint8_t *at = (const uint8_t *)data.data;
-	uint8_t rest[2 * BLOCK] = {0};
-	size_t left = data.size, size;
 
-	memcpy(state, initial, sizeof(initial));
-	for (; left >= BLOCK; at += BLOCK, left -= BLOCK)
-		compress(state, at);
+	*sha256 = (struct sha256){.size = 0};
+	memcpy(sha256->state, initial, sizeof(initial));
+}
+
+void sha256_add(struct sha256 *sha256, struct bytes data)
+{
+	const uint8_t *at = (const uint8_t *)data.data;
+	size_t left = data.size, held = sha256->size % SHA256_BLOCK, n;
+
+	sha256->size += data.size;
+	if (held > 0) {
+		n = MIN(left, SHA256_BLOCK - held);
+		if (n > 0)
+			memcpy(sha256->rest + held, at, n);
+		at += n;
+		left -= n;
+		if (held + n < SHA256_BLOCK)
+			return;
+		compress(sha256->state, sha256->rest);
+	}
+	for (; left >= SHA256_BLOCK; at += SHA256_BLOCK, left -= SHA256_BLOCK)
+		compress(sha256->state, at);
 	if (left > 0)
-		memcpy(rest, at, left);
-	rest[left] = 0x80;
-	size = left + 9 <= BLOCK ? BLOCK : 2 * BLOCK;
+		memcpy(sha256->rest, at, left);
+}
+
+/* One bit, zeroes, and how many bits there were. */
+static void pad(struct sha256 *sha256)
+{
+	uint64_t bits = sha256->size * 8;
+	size_t held = sha256->size % SHA256_BLOCK;
+	uint8_t padding[2 * SHA256_BLOCK] = {0x80};
+	size_t size = (held + 9 <= SHA256_BLOCK ? SHA256_BLOCK : 2 * SHA256_BLOCK) - held;
+
 	for (unsigned i = 0; i < 8; i++)
-		rest[size - 1 - i] = (uint8_t)((uint64_t)data.size * 8 >> 8 * i);
-	compress(state, rest);
-	if (size > BLOCK)
-		compress(state, rest + BLOCK);
+		padding[size - 1 - i] = (uint8_t)(bits >> 8 * i);
+	sha256_add(sha256, (struct bytes){(const char *)padding, size});
+}
+
+void sha256_end(struct sha256 *sha256, uint8_t out[static SHA256_SIZE])
+{
+	pad(sha256);
+	for (unsigned i = 0; i < SHA256_SIZE; i++)
+		out[i] = (uint8_t)(sha256->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
 void sha256(uint8_t out[static SHA256_SIZE], struct bytes data)
 {
-	uint32_t state[8];
+	struct sha256 sha256;
 
-	digest(state, data);
-	for (unsigned i = 0; i < SHA256_SIZE; i++)
-		out[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
+	sha256_begin(&sha256);
+	sha256_add(&sha256, data);
+	sha256_end(&sha256, out);
 }
 
 const char *sha256_hex(char out[static SHA256_HEX_SIZE], struct bytes data)
 {
-	uint32_t state[8];
+	uint8_t digest[SHA256_SIZE];
 
-	digest(state, data);
-	for (int i = 0; i < 8; i++)
-		snprintf(out + 8 * i, 9, "%08x", state[i]);
+	sha256(digest, data);
+	for (size_t i = 0; i < SHA256_SIZE; i++)
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
 	return out;
 }

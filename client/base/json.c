@@ -141,6 +141,10 @@ json_t *json_save(const struct lair_save *save)
 				     save->expires > 0 ? json_real(save->expires) : json_null(), "size",
 				     (json_int_t)save->size, "count", (json_int_t)save->count);
 
+	if (save->before > 0)
+		json_object_set_new(document, "before", json_real(save->before));
+	if (save->damaged > 0)
+		json_object_set_new(document, "damaged", json_integer((json_int_t)save->damaged));
 	if (save->names.data) {
 		json_object_set_new(document, "names", json_texts(save->names));
 		json_object_set_new(document, "refused", json_refused(save->refused));
@@ -150,6 +154,8 @@ json_t *json_save(const struct lair_save *save)
 
 json_t *json_loaded(const struct lair_loaded *loaded)
 {
+	if (loaded->damaged.data)
+		return json_pack("{s:o, s:[], s:[]}", "damaged", json_text(loaded->damaged), "names", "refused");
 	if (!(loaded->age > 0))
 		return json_null();
 	return json_pack("{s:f, s:o, s:o}", "age", loaded->age, "names", json_texts(loaded->names), "refused",

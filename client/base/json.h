@@ -20,7 +20,7 @@ json_t *json_refused(struct lair_items items);
 json_t *json_saved(const char *session, const struct lair_saved *saved);
 /* null if there is nothing to tell. */
 json_t *json_ended(const struct lair_ended *ended);
-/* null if nothing was loaded. */
+/* null if nothing was to be loaded. */
 json_t *json_loaded(const struct lair_loaded *loaded);
 json_t *json_kept(const struct lair_kept *kept);
 json_t *json_waiting(const struct lair_waiting *waiting);

@@ -45,8 +45,11 @@ static const char *names_text(char *out, size_t size, struct lair_items names)
 
 void loaded_notice(const char *session, const struct lair_loaded *loaded)
 {
-	char age[HUMAN_SIZE], names[32], refused[800];
+	char age[HUMAN_SIZE], names[32], refused[800], damaged[256];
 
+	if (loaded->damaged.data)
+		cli_notice("the variables of session \"%s\" do not come back: %s", session,
+			   text_tamed(damaged, sizeof(damaged), loaded->damaged));
 	if (loaded->age > 0)
 		cli_notice("session \"%s\" goes on from the state that was saved %s ago: %s%s", session,
 			   human_seconds(age, loaded->age), names_text(names, sizeof(names), loaded->names),
@@ -62,7 +65,7 @@ void ended_notice(const char *session, const struct lair_ended *ended, const str
 		return;
 	cli_notice("session \"%s\" is new: the one before has ended (%s). Its %sfiles are gone", session,
 		   human_ended(words, ended), loaded->age > 0 ? "" : "variables and ");
-	if (ended->not_saved.data)
+	if (ended->not_saved.data && !loaded->damaged.data)
 		cli_notice("its variables do not come back: %s",
 			   text_tamed(reason, sizeof(reason), ended->not_saved));
 }
@@ -122,17 +125,19 @@ static bool save_row(struct lair_items items, size_t *cursor, table_row row)
 
 	if (!lair_next_save(items, cursor, &save))
 		return false;
-	snprintf(row[0], TABLE_CELL, "%s", name_shown(name, save.session));
-	snprintf(row[1], TABLE_CELL, "%s", human_date(text, save.created));
+	snprintf(row[0], TABLE_CELL, "%s", save.session.size ? name_shown(name, save.session) : "(damaged)");
+	snprintf(row[1], TABLE_CELL, "%s", save.session.size ? human_date(text, save.created) : "-");
 	snprintf(row[2], TABLE_CELL, "%s", save.expires > 0 ? human_date(text, save.expires) : "never");
 	snprintf(row[3], TABLE_CELL, "%s", human_bytes(text, save.size));
 	snprintf(row[4], TABLE_CELL, "%" PRIu64, save.count);
+	snprintf(row[5], TABLE_CELL, "%s", save.before > 0 ? human_date(text, save.before) : "-");
+	snprintf(row[6], TABLE_CELL, "%" PRIu64, save.damaged);
 	return true;
 }
 
 static int saves_list(struct cli *cli)
 {
-	static const table_row heads = {"SESSION", "SAVED", "EXPIRES", "SIZE", "NAMES"};
+	static const table_row heads = {"SESSION", "SAVED", "EXPIRES", "SIZE", "NAMES", "BEFORE", "DAMAGED"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct lair_save save;
 	size_t cursor = 0;
@@ -172,6 +177,10 @@ static int saves_show(struct cli *cli)
 	printf("saved %s, %s", human_date(text, save.created), human_bytes(line, save.size));
 	printf("%s%s\n", save.expires > 0 ? ", until " : "",
 	       save.expires > 0 ? human_date(text, save.expires) : "");
+	if (save.before > 0)
+		printf("the one before it was saved %s\n", human_date(text, save.before));
+	if (save.damaged > 0)
+		printf("%" PRIu64 " damaged, kept aside until they expire\n", save.damaged);
 	for (cursor = 0; lair_next_text(save.names, &cursor, &name);)
 		printf("%s\n", text_tamed(line, sizeof(line), name));
 	for (cursor = 0; lair_next_refused(save.refused, &cursor, &refused);) {

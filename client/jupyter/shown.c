@@ -203,6 +203,9 @@ static void tell_loaded(struct job *job, const struct lair_result *result)
 	size_t cursor = 0;
 	char age[HUMAN_SIZE];
 
+	if (result->loaded.damaged.data)
+		tell_line(job, "The variables do not come back: %.*s.", (int)result->loaded.damaged.size,
+			  result->loaded.damaged.data);
 	if (result->loaded.age > 0)
 		tell_line(job, "The variables are those that were saved %s ago.",
 			  human_seconds(age, result->loaded.age));

@@ -45,7 +45,7 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.files_unkept = text_from(reply->files_unkept),
 		.unfaithful = text_from(reply->unfaithful),
 		.forgotten = reply->forgotten,
-		.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded),
+		.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded, reply->saved_damaged),
 		.ended = items_ended(reply->ended),
 		.birth = reply->birth,
 	};
@@ -104,7 +104,8 @@ static void take_loaded(struct lair_call *call, const void *message)
 {
 	const struct load_reply *reply = message;
 
-	call->answer.load.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded);
+	call->answer.load.loaded =
+		items_loaded(reply->saved_age, reply->loaded, reply->not_loaded, (struct bytes){.data = NULL});
 	call->answer.load.ended = items_ended(reply->ended);
 }
 

@@ -214,7 +214,7 @@ int json_pack_text(msgpack_sbuffer *buffer, struct lair_text json);
 
 /* items.c: parts of other messages than elements of a list, too. */
 struct lair_ended items_ended(struct bytes body);
-struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused);
+struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused, struct bytes damaged);
 struct lair_effects items_effects(struct bytes effects, uint64_t more);
 struct lair_back items_back(struct bytes files, uint64_t more, struct bytes stay);
 void items_session(struct lair_session *session, const struct session_info *info);

@@ -1,9 +1,12 @@
 /* The elements of lists, each decoded by its table when a program asks for it. */
 #include "handle.h"
 
-struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused)
+struct lair_loaded items_loaded(double age, struct bytes names, struct bytes refused, struct bytes damaged)
 {
-	return (struct lair_loaded){.age = age, .names = items_from(names), .refused = items_from(refused)};
+	return (struct lair_loaded){.age = age,
+				    .names = items_from(names),
+				    .refused = items_from(refused),
+				    .damaged = text_from(damaged)};
 }
 
 struct lair_ended items_ended(struct bytes body)
@@ -29,7 +32,7 @@ struct lair_back items_back(struct bytes files, uint64_t more, struct bytes stay
 void items_session(struct lair_session *session, const struct session_info *info)
 {
 	*session = (struct lair_session){SESSION_FACT_FIELDS(TAKE, info)};
-	session->loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded);
+	session->loaded = items_loaded(info->saved_age, info->loaded, info->not_loaded, info->saved_damaged);
 	session->effects = items_effects(info->effects, info->effects_more);
 	session->ended = items_ended(info->ended);
 	session->birth = info->birth;
@@ -140,6 +143,8 @@ bool lair_next_save(struct lair_items items, size_t *cursor, struct lair_save *i
 		.expires = record.expires,
 		.names = items_from(record.names),
 		.refused = items_from(record.not_saved),
+		.before = record.before,
+		.damaged = record.damaged,
 	};
 	return true;
 }

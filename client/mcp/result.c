@@ -280,11 +280,17 @@ void result_add_opened(json_t *structured, const struct request *request, const 
 
 void result_add_loaded(json_t *structured, const struct lair_loaded *loaded)
 {
+	char note[300];
 	json_t *names = json_array(), *refused = json_array();
 	struct lair_refused item;
 	struct lair_text name;
 	size_t cursor = 0;
 
+	if (loaded->damaged.data) {
+		snprintf(note, sizeof(note), "The variables of the session do not come back: %.*s.",
+			 (int)MIN(loaded->damaged.size, (size_t)200), loaded->damaged.data);
+		note_add(structured, note);
+	}
 	while (lair_next_text(loaded->names, &cursor, &name))
 		json_array_append_new(names, excerpt_of(name));
 	cursor = 0;

@@ -465,14 +465,22 @@ static int transfers_end(const struct session *session, struct bytes records)
 
 static void expiry_from(struct session *session, const struct kept_session *record)
 {
-	struct load_report *load_report = &session->load_report;
-
 	if (record->expiring.data)
 		session->expiring = bytes_is(record->expiring, "hard_ttl") ? "hard_ttl" : "idle_ttl";
-	if (record->load_age > 0 &&
-	    !msgpack_sbuffer_write(&load_report->loaded, record->loaded.data, record->loaded.size) &&
-	    !msgpack_sbuffer_write(&load_report->not_loaded, record->not_loaded.data, record->not_loaded.size))
-		load_report->age = record->load_age;
+}
+
+static void load_report_from(struct load_report *load_report, struct bytes body)
+{
+	struct load_report_record record;
+	struct wire_fault fault;
+
+	if (!body.data || wire_decode_known(&record, &load_report_record_schema, body, &fault))
+		return;
+	text_from(load_report->damaged, sizeof(load_report->damaged), record.damaged);
+	if (record.age > 0 &&
+	    !msgpack_sbuffer_write(&load_report->loaded, record.loaded.data, record.loaded.size) &&
+	    !msgpack_sbuffer_write(&load_report->not_loaded, record.not_loaded.data, record.not_loaded.size))
+		load_report->age = record.age;
 }
 
 static void filing_from(struct session *session, struct bytes body)
@@ -499,6 +507,7 @@ static void values_from(const struct revival *revival, struct session *session, 
 	SESSION_INTERPRETERS(INTERPRETER_TAKE, session);
 	session->split.copy = revival_interpreter(revival, record->split_copy);
 	expiry_from(session, record);
+	load_report_from(&session->load_report, record->load_report);
 	past_deeds_read(&session->deeds, record->deeds);
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();

@@ -210,6 +210,19 @@ static int put_filing(struct snapshot *snapshot, const struct session *session)
 	return wire_encode_body(&snapshot->parts[PART_FILING], &filing_record_schema, &record);
 }
 
+static int put_load_report(struct snapshot *snapshot, const struct load_report *load_report)
+{
+	const struct load_report_record record = {
+		.age = load_report->age,
+		.loaded = wire_bytes(&load_report->loaded),
+		.not_loaded = wire_bytes(&load_report->not_loaded),
+		.damaged = text_or_absent(load_report->damaged),
+	};
+
+	snapshot->parts[PART_LOAD_REPORT].size = 0;
+	return wire_encode_body(&snapshot->parts[PART_LOAD_REPORT], &load_report_record_schema, &record);
+}
+
 static int put_session(struct snapshot *snapshot, const struct session *session)
 {
 	struct kept_session record = {
@@ -252,11 +265,9 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	record.queue = part(snapshot, PART_QUEUE);
 	if (session->cell)
 		record.cell = part(snapshot, PART_CELL);
-	if (session->load_report.age > 0) {
-		record.load_age = session->load_report.age;
-		record.loaded = wire_bytes(&session->load_report.loaded);
-		record.not_loaded = wire_bytes(&session->load_report.not_loaded);
-	}
+	r = r ? r : put_load_report(snapshot, &session->load_report);
+	if (load_report_any(&session->load_report))
+		record.load_report = part(snapshot, PART_LOAD_REPORT);
 	record.checkpoints = part(snapshot, PART_CHECKPOINTS);
 	record.operations = part(snapshot, PART_OPERATIONS);
 	if (session->operation)

@@ -22,6 +22,7 @@ enum snapshot_part {
 	PART_CLOSERS,
 	PART_TRANSFERS,
 	PART_FILING,
+	PART_LOAD_REPORT,
 	_PART_N,
 };
 

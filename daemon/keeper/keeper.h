@@ -31,6 +31,7 @@ enum keeper_op {
 			       * and another one whenever it dies, until one has come to its end; no answer */
 	KEEPER_START_BUILDER, /* router to keeper; one descriptor: the builder's end of its channel; no answer: it
 			       * ends when the channel does */
+	KEEPER_START_COPIER,  /* the same for a copier, see files/copier.h */
 };
 
 enum router_end {

@@ -114,6 +114,18 @@ int program_start(pid_t *pidp, const char *profile, unsigned python, const char 
 	return r;
 }
 
+int program_start_copier(int channel)
+{
+	static const char *const argv[] = {"laird", "--copier", NULL};
+	const struct spawn_fds given = {.fds = {channel}, .n = 1};
+	pid_t pid;
+	int r = spawn_program(&pid, "/proc/self/exe", argv, (const char *const *)environ, &given);
+
+	if (r < 0)
+		log_error(NULL, "cannot start the copier of a saved state: %s", strerror(-r));
+	return r;
+}
+
 /* No session runs it: uv does, in a cage that writes to nothing of ours. */
 int program_start_builder(int channel)
 {

@@ -19,3 +19,5 @@ int program_start(pid_t *pidp, const char *profile, unsigned python, const char 
 
 /* The same as a builder of packages, which has our environment: what the operator tells uv is there. */
 int program_start_builder(int channel);
+/* laird again, as a copier. */
+int program_start_copier(int channel);

@@ -102,6 +102,14 @@ static void on_start_builder(struct keeper *keeper, const struct keeper_message 
 	(void)program_start_builder(fds[0]);
 }
 
+static void on_start_copier(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
+{
+	(void)keeper;
+	(void)request;
+	(void)n_fds;
+	(void)program_start_copier(fds[0]);
+}
+
 static void on_beat(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
 	char extend[64];
@@ -129,6 +137,7 @@ static const struct {
 	[KEEPER_FORGET] = {on_forget, 0, 0},
 	[KEEPER_BEAT] = {on_beat, 0, 0},
 	[KEEPER_START_BUILDER] = {on_start_builder, 1, 1},
+	[KEEPER_START_COPIER] = {on_start_copier, 1, 1},
 	[KEEPER_START_SCRIBE] = {on_start_scribe, SCRIBE_FDS, SCRIBE_FDS},
 };
 _Static_assert(STORE_FDS_MAX <= CHANNEL_FDS_MAX, "one message is one item");

@@ -348,6 +348,7 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		reply.limit = event_seconds(cell->timeout);
 	if (verdict->load_report) {
 		reply.saved_age = verdict->load_report->age;
+		reply.saved_damaged = text_or_absent(verdict->load_report->damaged);
 		reply.loaded = wire_bytes(&verdict->load_report->loaded);
 		reply.not_loaded = wire_bytes(&verdict->load_report->not_loaded);
 	}

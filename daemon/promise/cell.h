@@ -25,9 +25,16 @@ enum telling {
 
 /* What a load has brought back, until somebody has been told. */
 struct load_report {
-	double age; /* of what was saved; 0: nothing to tell */
+	double age; /* of what was saved; 0: nothing was loaded */
 	msgpack_sbuffer loaded, not_loaded;
+	char damaged[SAVED_DAMAGE_SIZE]; /* why not, "": it was not damaged */
 };
+
+/* Whether there is something to tell. */
+static inline bool load_report_any(const struct load_report *load_report)
+{
+	return load_report->age > 0 || load_report->damaged[0];
+}
 
 struct cell {
 	struct list node;	 /* in its session's queue */

@@ -12,26 +12,33 @@ struct listing {
 	int error;
 };
 
-static bool add(void *userdata, const struct saved_state *state, double expires)
+static bool add(void *userdata, const struct saved_listed *listed)
 {
+	const struct saved_state *state = listed->state;
 	struct listing *listing = userdata;
-	char id[SESSION_ID_MAX + 1], name[SESSION_NAME_SIZE];
-	struct save_record record = {
-		.uid = state->owner,
-		.created = state->created,
-		.expires = expires,
-		.size = state->size,
-		.count = wire_count(state->names),
-	};
+	char id[SESSION_ID_MAX + 1] = "", name[SESSION_NAME_SIZE] = "";
+	struct save_record record = {.uid = listed->owner,
+				     .expires = listed->expires,
+				     .before = listed->before,
+				     .damaged = listed->damaged};
 
-	if (state->session.size > SESSION_ID_MAX || (listing->id.data && !bytes_equal(state->session, listing->id)))
+	if (listing->id.data && (!state || !bytes_equal(state->session, listing->id)))
+		return true;
+	if (state && state->session.size > SESSION_ID_MAX)
 		return true;
 	listing->more += listing->n == SAVES_MAX;
 	if (listing->n == SAVES_MAX)
 		return true;
-	snprintf(id, sizeof(id), "%.*s", (int)state->session.size, state->session.data);
-	record.session = bytes_of(session_name_write(name, id, (uid_t)state->owner, listing->asker));
-	if (listing->id.data) {
+	record.session = bytes_of(name);
+	if (state) {
+		record.created = state->created;
+		record.size = state->size;
+		record.count = wire_count(state->names);
+		snprintf(id, sizeof(id), "%.*s", (int)state->session.size, state->session.data);
+		(void)session_name_write(name, id, listed->owner, listing->asker);
+		record.session = bytes_of(name);
+	}
+	if (state && listing->id.data) {
 		record.names = state->names;
 		record.not_saved = state->refused;
 	}
@@ -65,6 +72,20 @@ static void nothing_saved(struct sessions *sessions, const struct address *from,
 		     text.data);
 }
 
+/* It may be there, and damaged so that it does not say whose it is. */
+static void nothing_listed(struct sessions *sessions, const struct address *from, const struct request *request)
+{
+	struct saved *saved;
+
+	if (saved_find(&saved, sessions->saved, request->name.owner, request->name.id)) {
+		nothing_saved(sessions, from, request->named);
+		return;
+	}
+	client_error(sessions->clients, from, "gone", "session \"%.*s\": %s", (int)request->named.size,
+		     request->named.data, saved->damage[0] ? saved->damage : "its saved state was just written");
+	saved_free(saved);
+}
+
 void handle_saves(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct bytes text = request->named;
@@ -76,7 +97,7 @@ void handle_saves(struct sessions *sessions, const struct address *from, const s
 	msgpack_sbuffer_init(&listing.records);
 	saved_each(sessions->saved, owner, add, &listing);
 	if (text.data && listing.n == 0 && !listing.error)
-		nothing_saved(sessions, from, text);
+		nothing_listed(sessions, from, request);
 	else
 		listing_send(sessions, from, &listing);
 	msgpack_sbuffer_destroy(&listing.records);
@@ -86,7 +107,7 @@ void handle_unsave(struct sessions *sessions, const struct address *from, const 
 {
 	struct empty_reply reply = {.id = request->id};
 
-	if (saved_remove(sessions->saved, request->name.owner, request->name.id))
+	if (saved_remove(sessions->saved, request->name.owner, request->name.id, true))
 		client_send(sessions->clients, from, &empty_reply_schema, &reply);
 	else
 		nothing_saved(sessions, from, request->named);

@@ -141,7 +141,7 @@ bool saving_proceed(struct session *session)
 void saving_close(struct session *session)
 {
 	if (session->restored)
-		(void)saved_remove(session->sessions->saved, session->owner, bytes_of(session->id));
+		(void)saved_remove(session->sessions->saved, session->owner, bytes_of(session->id), false);
 }
 
 /* ---- running one ---- */
@@ -160,9 +160,13 @@ bool saving_fetch(struct session *session, struct cell *cell)
 	int r = cell->saved ? saved_fetch(cell->saved, session_loop(session), on_fetched, session) : -ENOENT;
 	struct verdict verdict = {.state = "kept"};
 
+	/* It is not idle while its state is on its way. */
+	if (r == SAVED_E_UNDER_WAY)
+		timer_clear(session_loop(session), &session->idle);
 	if (r == 0 || r == SAVED_E_UNDER_WAY)
 		return r == 0;
-	verdict.cause = strerror(-r);
+	session_stay(session);
+	verdict.cause = r == SAVED_E_DAMAGED ? cell->saved->damage : strerror(-r);
 	list_remove(&cell->node);
 	session->n_queued--;
 	saving_reply(session, cell, &verdict);
@@ -374,10 +378,33 @@ static void reply_opened(struct session *session, const struct address *request)
 	info.id = request->id;
 	info.opened = true;
 	info.saved_age = session->load_report.age;
+	info.saved_damaged = bytes_of(session->load_report.damaged[0] ? session->load_report.damaged : NULL);
 	info.loaded = wire_bytes(&session->load_report.loaded);
 	info.not_loaded = wire_bytes(&session->load_report.not_loaded);
 	client_send(session->sessions->clients, request, &session_info_schema, &info);
 	msgpack_sbuffer_destroy(&ended);
+}
+
+/* What an expiring session would replace is now the state before, if there is one. */
+static void reply_damaged(struct session *session, struct cell *cell)
+{
+	const struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
+	struct load_report *load_report = &session->load_report;
+
+	session->restored = false;
+	session->unloaded = cell->saved->before;
+	past_lose(&session->sessions->past, &name, cell->saved->damage);
+	if (cell->telling == TELL_LOAD) {
+		client_error(session->sessions->clients, &cell->reply, "gone", "session \"%s\": %s", session->id,
+			     cell->saved->damage);
+		return;
+	}
+	load_report_deinit(load_report);
+	snprintf(load_report->damaged, sizeof(load_report->damaged), "%s", cell->saved->damage);
+	if (cell->telling == TELL_OPEN) {
+		reply_opened(session, &cell->reply);
+		load_report_deinit(load_report);
+	}
 }
 
 static void reply_loaded(struct session *session, struct cell *cell, const struct verdict *verdict)
@@ -391,6 +418,10 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	if (!strcmp(verdict->state, "ended")) {
 		client_error(session->sessions->clients, &cell->reply, "gone",
 			     "the session ended while its saved state was loaded: %s", verdict->cause);
+		return;
+	}
+	if (cell->saved && cell->saved->fetched == SAVED_E_DAMAGED) {
+		reply_damaged(session, cell);
 		return;
 	}
 	session->restored = whole;

@@ -189,7 +189,7 @@ static void cell_leave(struct session *session, bool of_client)
 {
 	session->untold &= !of_client;
 	if (of_client) {
-		if (session->load_report.age > 0)
+		if (load_report_any(&session->load_report))
 			load_report_deinit(&session->load_report);
 		for (int i = 0; i < 2; i++) {
 			session->transcripts[i].begin = session->transcripts[i].end;
@@ -237,7 +237,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	audit_log_blocked(session, session->cell, told.blocked);
 	if (session->id[0] && of_client)
 		journal_add(&session->journal, session->cell, &told);
-	told.load_report = session->load_report.age > 0 ? &session->load_report : NULL;
+	told.load_report = load_report_any(&session->load_report) ? &session->load_report : NULL;
 	session_reply(session, session->cell, &told);
 	msgpack_sbuffer_destroy(&effects);
 	msgpack_sbuffer_destroy(&ended);

@@ -40,12 +40,22 @@ int errand_start_scribe(int theirs, int ring)
 	return r > 0 ? -EPIPE : r;
 }
 
-int errand_start_builder(int theirs)
+static int start_on(enum keeper_op op, int theirs)
 {
-	const struct keeper_message message = {.op = KEEPER_START_BUILDER};
+	const struct keeper_message message = {.op = op};
 	int r = keeper_tell(&message, &theirs, 1);
 
 	return r > 0 ? -EPIPE : r;
+}
+
+int errand_start_builder(int theirs)
+{
+	return start_on(KEEPER_START_BUILDER, theirs);
+}
+
+int errand_start_copier(int theirs)
+{
+	return start_on(KEEPER_START_COPIER, theirs);
 }
 
 static void have_removed(const char *path, const int *directory)

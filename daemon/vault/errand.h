@@ -19,6 +19,8 @@ int errand_start_scribe(int theirs, int ring);
 
 /* Start a builder of packages, which gets @theirs, its end of its channel; that stays the caller's. */
 int errand_start_builder(int theirs);
+/* The same for a copier. */
+int errand_start_copier(int theirs);
 
 /* Delete the tree at @path; an empty directory is removed at once. */
 void errand_remove_tree(const char *path);

@@ -141,6 +141,12 @@
 #define SESSION_CHECKPOINTS(F, m)                                                                                  \
 	F(m, UINT, target, OPTIONAL)                                                                               \
 	F(m, UINT, successor_of, OPTIONAL)
+/* What a load has brought back, until somebody has been told. */
+#define LOAD_REPORT_FIELDS(F, m)                                                                                   \
+	F(m, REAL, age, OPTIONAL)                                                                                  \
+	F(m, BIN, loaded, OPTIONAL)                                                                                \
+	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
+	F(m, STR, damaged, OPTIONAL)
 #define KEPT_SESSION_FIELDS(F, m)                                                                                  \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, id, OPTIONAL)                                                                                    \
@@ -166,9 +172,7 @@
 	F(m, FLAG, saved, OPTIONAL)                                                                                \
 	F(m, FLAG, severed, OPTIONAL)                                                                              \
 	F(m, STR, expiring, OPTIONAL)                                                                              \
-	F(m, REAL, load_age, OPTIONAL)                                                                             \
-	F(m, BIN, loaded, OPTIONAL)                                                                                \
-	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
+	F(m, BIN, load_report, OPTIONAL)                                                                           \
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
 	F(m, BIN, split, OPTIONAL)                                                                                 \
@@ -332,6 +336,7 @@ WIRE_MESSAGE(family_record, "family", NO_ID, FAMILY_FIELDS);
 WIRE_MESSAGE(interpreter_record, "interpreter", NO_ID, INTERPRETER_FIELDS);
 WIRE_MESSAGE(message_record, "message", NO_ID, MESSAGE_FIELDS);
 WIRE_MESSAGE(filing_record, "filing", NO_ID, FILING_FIELDS);
+WIRE_MESSAGE(load_report_record, "load_report", NO_ID, LOAD_REPORT_FIELDS);
 WIRE_MESSAGE(kept_session, "session", NO_ID, KEPT_SESSION_FIELDS);
 WIRE_MESSAGE(cell_record, "cell", NO_ID, CELL_FIELDS);
 WIRE_MESSAGE(code_record, "code", NO_ID, CELL_CODE_FIELDS);

@@ -455,6 +455,7 @@ class ExecReply(Reply):
     unfaithful: Str | None = None
     forgotten: Uint = 0
     duration_ms: Real
+    saved_damaged: Str | None = None
     saved_age: Real | None = None
     loaded: Raw = None
     not_loaded: Raw = None
@@ -666,6 +667,7 @@ class SessionInfo(Message):
     opened: Flag = False
     effects: Raw = None
     effects_more: Uint = 0
+    saved_damaged: Str | None = None
     saved_age: Real | None = None
     loaded: Raw = None
     not_loaded: Raw = None
@@ -783,6 +785,8 @@ class SaveRecord(Message):
     count: Uint
     names: Raw = None
     not_saved: Raw = None
+    before: Real | None = None
+    damaged: Uint = 0
 
 
 class SavesReply(Reply):

@@ -370,6 +370,8 @@ class SavedState:
     count: int
     names: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
+    before: float | None = None  # when the one before it was saved
+    damaged: int = 0  # how many are, and are kept aside; if session is empty, it is this one
 
 
 @frozen
@@ -470,10 +472,16 @@ class Result:
     def notice(self) -> str:
         """A sentence that must not be missed even if the cell ended well: that the session is a new one. Else
         empty."""
+        damaged = f"the variables do not come back: {self.damaged}" if self.damaged else ""
         if self.ended is None:
-            return ""
+            return damaged
         left = "its files, and what did not come back, are" if self.loaded else "its variables and files are"
-        return f"the session is new, {left} gone: {self.ended}"
+        return "; ".join(filter(None, (f"the session is new, {left} gone: {self.ended}", damaged)))
+
+    @property
+    def damaged(self) -> str | None:
+        """Why no variables came back: the saved state is damaged; and what has become of it."""
+        return self.reply.saved_damaged
 
     def raise_for_error(self) -> Result:
         """The result itself; raises CellFailed if the cell did not end well."""

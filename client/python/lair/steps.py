@@ -439,7 +439,15 @@ def saves(session: str | None) -> Steps[list[SavedState]]:
     records = [codec.read(m.SaveRecord, item) for item in reply.saves]
     return [
         SavedState(
-            it.session, it.created, it.expires, it.size, it.count, list(it.names or ()), refused(it.not_saved)
+            it.session,
+            it.created,
+            it.expires,
+            it.size,
+            it.count,
+            list(it.names or ()),
+            refused(it.not_saved),
+            it.before,
+            it.damaged or 0,
         )
         for it in records
     ]

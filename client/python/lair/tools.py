@@ -385,6 +385,9 @@ class Tools:
         news = _anew(self._lost(id, info), info.loaded is not None)
         if info.loaded is not None:
             news |= {"loaded": list(info.loaded), "not_loaded": refused(info.not_loaded)}
+        if info.saved_damaged is not None:
+            damage = f"The variables of the session do not come back: {info.saved_damaged}."
+            news["note"] = " ".join(filter(None, (news.get("note"), damage)))
         return _filled(news)
 
     def _answer(self, cell: _Cell, result: Result | None) -> Answer:
@@ -418,6 +421,7 @@ class Tools:
         brought = _brought(result.back)
         notes = [
             renewal.get("note"),
+            result.damaged and f"The variables of the session do not come back: {result.damaged}.",
             _note(result),
             _distance(result),
             *_strays(result),
