@@ -619,3 +619,25 @@ def test_a_timeout_that_is_none(connection: lair.Connection, daemon: Daemon, wro
         assert error.value.code == "bad_request"
         assert error.value.message == f"timeout: expected seconds, more than 0; got {wrong!r}"
     assert daemon.lair("exec", "-t", "0", "1").returncode == USAGE
+
+
+def test_a_file_before_the_first_cell(connection: Connection) -> None:
+    """It opens the session, as a cell does."""
+    it = Session(connection=connection)
+    it.put("data.txt", "1,2,3")
+    assert it.run("open('data.txt').read()").text == "'1,2,3'"
+    it.close()
+    made = Session(connection=connection)
+    made.make_directory("d")
+    assert [file.name for file in made.files()] == ["d"]
+    made.close()
+
+
+def test_no_file_makes_a_lost_session_anew(connection: Connection) -> None:
+    it = Session(connection=connection)
+    it.run("x = 1")
+    other = Session(it.id, connection=connection)
+    other.close()
+    with pytest.raises(LairError) as caught:
+        it.put("data.txt", "1")
+    assert caught.value.code == "gone"

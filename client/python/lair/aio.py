@@ -411,7 +411,7 @@ class Session(steps.Handle):
     # ---- files, by their path in the workspace ----
 
     async def put(self, path: Path, data: bytes | str, *, mode: int = 0o644) -> None:
-        await self._do(steps.put(self.id, path, data, mode))
+        await self._do(steps.opening(self.id, self.profile, lambda: steps.put(self.id, path, data, mode)))
 
     async def get(self, path: Path) -> bytes:
         return await self._do(steps.get(self.id, path))
@@ -420,7 +420,7 @@ class Session(steps.Handle):
         return await self._do(steps.files(self.id, path))
 
     async def make_directory(self, path: Path) -> None:
-        await self._do(steps.make_directory(self.id, path))
+        await self._do(steps.opening(self.id, self.profile, lambda: steps.make_directory(self.id, path)))
 
     async def copy_in(self, source: Path, path: Path | None = None) -> int:
-        return await self._do(steps.copy_in(self.id, source, path))
+        return await self._do(steps.opening(self.id, self.profile, lambda: steps.copy_in(self.id, source, path)))

@@ -454,7 +454,7 @@ class Session(steps.Handle):
 
     def put(self, path: Path, data: bytes | str, *, mode: int = 0o644) -> None:
         """Make a file, and the directories above it. The file appears when it is complete."""
-        self._do(steps.put(self.id, path, data, mode))
+        self._do(steps.opening(self.id, self.profile, lambda: steps.put(self.id, path, data, mode)))
 
     def get(self, path: Path) -> bytes:
         return self._do(steps.get(self.id, path))
@@ -464,8 +464,8 @@ class Session(steps.Handle):
         return self._do(steps.files(self.id, path))
 
     def make_directory(self, path: Path) -> None:
-        self._do(steps.make_directory(self.id, path))
+        self._do(steps.opening(self.id, self.profile, lambda: steps.make_directory(self.id, path)))
 
     def copy_in(self, source: Path, path: Path | None = None) -> int:
         """Have the daemon copy a file of the host, if the profile allows it. Returns its size."""
-        return self._do(steps.copy_in(self.id, source, path))
+        return self._do(steps.opening(self.id, self.profile, lambda: steps.copy_in(self.id, source, path)))

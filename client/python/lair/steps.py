@@ -301,6 +301,18 @@ class Handle:
                 self.learn(request, outcome)
 
 
+def opening(session: str, profile: str | None, what: Callable[[], Steps[T]]) -> Steps[T]:
+    """The same steps. If there is no such session yet, it is opened, as by a first cell. One that was used and has ended is
+    "gone" instead."""
+    try:
+        return (yield from what())
+    except LairError as error:
+        if error.code != "no_session":
+            raise
+    yield from open(session, profile)
+    return (yield from what())
+
+
 def open(session: str, profile: str | None) -> Steps[m.SessionInfo]:
     reply: m.SessionInfo = yield m.Open(id=0, session=session, profile=profile), m.SessionInfo
     return reply
