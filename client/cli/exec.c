@@ -199,14 +199,50 @@ static int attach_run(struct cli *cli, struct lair_call **callp, struct lair_att
 	return r ? r : run_attach(&run, callp, attach);
 }
 
+static bool results_have(struct cli *cli, const char *session, const char *key)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_kept kept;
+	size_t cursor = 0;
+
+	if (cli_wait(cli, lair_results(cli->lair, &call, session), &call))
+		return false;
+	while (lair_next_kept(lair_result_list(call), &cursor, &kept))
+		if (text_is(kept.key, key))
+			return true;
+	return false;
+}
+
+/* The session of the cell with that key, as exec --detach prints it; NULL: of none. */
+static const char *session_of(struct cli *cli, char name[static CLI_NAME_SIZE], const char *key)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_session session;
+	size_t cursor = 0;
+
+	if (cli_wait(cli, lair_list(cli->lair, &call), &call))
+		return NULL;
+	while (lair_next_session(lair_sessions(call), &cursor, &session)) {
+		snprintf(name, CLI_NAME_SIZE, "%.*s", (int)session.session.size, session.session.data);
+		if (results_have(cli, name, key))
+			return name;
+	}
+	return NULL;
+}
+
 int verb_attach(struct cli *cli)
 {
 	struct lair_attach attach = {.session = cli->n_args ? cli->args[0] : NULL, .key = cli->key};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
+	char name[CLI_NAME_SIZE];
 	int r;
 
-	if (!cli->key && cli->n_args < 2)
-		return cli_usage(cli, "attach: expected the number of a cell, or --key KEY");
+	if (!cli->key && cli->n_args == 0)
+		return cli_usage(cli, "attach: expected ID CELL, or a KEY");
+	if (!cli->key && cli->n_args == 1) {
+		attach.key = cli->args[0];
+		attach.session = session_of(cli, name, attach.key);
+	}
 	if (cli->key && cli->n_args > 1)
 		return cli_usage(cli, "attach: either CELL or --key KEY");
 	if (cli->n_args > 1 && !number_parse(&attach.cell, cli->args[1]))

@@ -14,7 +14,7 @@ static const struct verb verbs[] = {
 	 0, 1, NEED_NOTHING, verb_exec},
 	{"install", "ID PACKAGE...", "install packages in a session; its variables stay, and undo takes them back",
 	 ON_SESSION | WITH_PROFILE | WITH_COLOR, 2, INT_MAX, NEED_STARTED, verb_install},
-	{"attach", "ID CELL | [ID] --key KEY", "wait for a cell that runs, or get its result again",
+	{"attach", "ID CELL | [ID] --key KEY | KEY", "wait for a cell that runs, or get its result again",
 	 ON_SESSION | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS |
 		 WITH_ALLOW,
 	 0, 2, NEED_RUNNING, verb_attach},

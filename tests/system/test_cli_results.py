@@ -70,7 +70,7 @@ def test_output_comes_while_it_is_attached(daemon: Daemon) -> None:
     ("arguments", "status"),
     [
         (["attach"], USAGE),
-        (["attach", "x"], USAGE),
+        (["attach", "x"], TROUBLE),
         (["attach", "x", "first"], USAGE),
         (["attach", "x", "0"], USAGE),
         (["attach", "x", "1", "--key", "k"], USAGE),
@@ -81,3 +81,11 @@ def test_output_comes_while_it_is_attached(daemon: Daemon) -> None:
 def test_misuse(daemon: Daemon, arguments: list[str], status: int) -> None:
     done = daemon.lair(*arguments)
     assert (done.returncode, done.stdout) == (status, "") and done.stderr.startswith("lair: ")
+
+
+def test_attach_takes_what_detach_prints(daemon: Daemon) -> None:
+    """A key is enough, of a cell of a session and of none."""
+    for where in ([], ["-s", "a"]):
+        key = daemon.lair("exec", *where, "--detach", "6 * 7").stdout.strip()
+        assert daemon.lair("attach", key).stdout == "42\n", where
+    assert "no " in daemon.lair("attach", "unknown").stderr
