@@ -7,9 +7,15 @@ import sys
 from typing import Callable, Optional, Tuple
 
 ask: Callable[[str, bool], Optional[str]]
-refuse: Callable[[str], None] = lambda what: None  # by a notebook: what is said if nobody answers
 _NOBODY = "nobody answers: this cell was run without input"  # as ask says it
 _input = builtins.input
+
+
+def _no_word(what: str) -> None:
+    pass
+
+
+refuse: Callable[[str], None] = _no_word  # by a notebook: what is raised if nobody answers
 
 
 class _Buffer(io.BufferedIOBase):

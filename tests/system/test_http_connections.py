@@ -115,7 +115,9 @@ def test_connections_of_one_tenant(daemon: Daemon, tokens: tuple[str, dict[str, 
     with server_of(daemon, "--tokens", path) as server:
         kept = server.connect()
         answers(server, by_name["b"], kept)
-        request = f"GET /v1/sessions HTTP/1.1\\r\\nHost: localhost\\r\\nAuthorization: Bearer {by_name['a']}\\r\\n\\r\\n"
+        request = (
+            f"GET /v1/sessions HTTP/1.1\\r\\nHost: localhost\\r\\nAuthorization: Bearer {by_name['a']}\\r\\n\\r\\n"
+        )
         with held(server, 2500, request):
             wait_until(
                 lambda: metric(server, "lair_http_connections", by_name["b"]) <= 2048 + 3, "its own are closed"
@@ -137,9 +139,7 @@ def test_few_descriptors(daemon: Daemon, tokens: tuple[str, dict[str, str]]) -> 
             assert len(os.listdir(f"/proc/{server.process.pid}/fd")) < 1000 - 64
 
 
-def test_a_tenant_whose_connections_are_all_at_work(
-    daemon: Daemon, tokens: tuple[str, dict[str, str]]
-) -> None:
+def test_a_tenant_whose_connections_are_all_at_work(daemon: Daemon, tokens: tuple[str, dict[str, str]]) -> None:
     path, by_name = tokens
     with server_of(daemon, "--tokens", path) as server:
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1000, 1000))

@@ -166,7 +166,10 @@ def test_a_client_that_reads_nothing(fresh: Sandbox) -> None:
 
 def form(files: list[tuple[str, bytes]]) -> bytes:
     head = 'Content-Disposition: form-data; name="file"; filename="{}"'
-    each = (b"--" + BOUNDARY + b"\r\n" + head.format(name).encode() + b"\r\n\r\n" + data + b"\r\n" for name, data in files)
+    each = (
+        b"--" + BOUNDARY + b"\r\n" + head.format(name).encode() + b"\r\n\r\n" + data + b"\r\n"
+        for name, data in files
+    )
     return b"".join(each) + b"--" + BOUNDARY + b"--\r\n"
 
 

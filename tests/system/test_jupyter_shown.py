@@ -245,7 +245,7 @@ def test_a_cell_without_code_does_not_count(both: tuple[Client, Client]) -> None
 
 
 def test_expressions_of_a_client(both: tuple[Client, Client]) -> None:
-    expressions = {"a": f"__import__('IPython').display.JSON({{'a': 1}})", "b": "1"}
+    expressions = {"a": "__import__('IPython').display.JSON({'a': 1})", "b": "1"}
     told = []
     for it in both:
         name = it.start("3", user_expressions=expressions)
