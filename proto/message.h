@@ -1012,8 +1012,8 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 	F(m, FLAG, refused, OPTIONAL)                                                                              \
 	F(m, STR, why, OPTIONAL)
 
-/* Said now and then while files are being brought back, when some more of that is done. size, files: at most so
- * much is written for it. */
+/* Said now and then while files are being kept or brought back, when some more of that is done. size, files: at
+ * most so much is written for it. */
 #define FILES_GOING_FIELDS(F, m)                                                                                   \
 	F(m, UINT, size, REQUIRED)                                                                                 \
 	F(m, UINT, files, REQUIRED)

@@ -13,6 +13,8 @@
 
 /* How long the warden may take to get any further with bringing files back. */
 #define BRING_US (120 * 1000000ULL)
+/* How long an operation waits for files to be kept; a cell waits longer while the warden gets further. */
+#define KEEP_US (120 * 1000000ULL)
 #define MAPPED_SIZE_MAX 1024
 
 enum event {
@@ -176,6 +178,8 @@ void filing_keep(struct session *session)
 bool filing_waits(struct session *session)
 {
 	filing_keep(session);
+	if (session->filing.state != FILING_QUIET && session->state == SESSION_IDLE && !session->deadline.index)
+		session_deadline(session, KEEP_US);
 	return session->filing.state != FILING_QUIET;
 }
 
@@ -220,7 +224,28 @@ static void on_kept(struct session *session, const void *message)
 {
 	(void)message;
 	ask(session, FILING_QUIET, 0);
+	if (session->state == SESSION_IDLE)
+		session_deadline(session, 0);
 	session_proceed(session);
+}
+
+/* What makes and removes files all the time could keep the warden busy for ever, and an operation that ends it
+ * waiting. */
+static void on_keeping(struct session *session, const void *message)
+{
+	(void)message;
+	if (session->state == SESSION_IDLE && list_empty(&session->operations))
+		session_deadline(session, KEEP_US);
+}
+
+static void keep_no_longer(struct session *session, const void *message)
+{
+	struct filing *filing = &session->filing;
+
+	log_warn(session->name, "its files are not kept in time: it goes on");
+	filing->lack = true;
+	snprintf(filing->unkept, sizeof(filing->unkept), "the files were not kept in time");
+	on_kept(session, message);
 }
 
 void filing_on_frozen(struct session *session, struct checkpoint *checkpoint)
@@ -400,7 +425,12 @@ static void go_without(struct session *session, const void *message)
 /* An empty place: it is too late, or too early, for that. */
 static void (*const table[_FILING_STATE_N][_EVENT_FILES_N])(struct session *, const void *) = {
 	[FILING_QUIET] = {NULL},
-	[FILING_KEEPS] = {[EVENT_FILES_KEPT] = on_kept},
+	[FILING_KEEPS] =
+		{
+			[EVENT_FILES_KEPT] = on_kept,
+			[EVENT_FILES_GOING] = on_keeping,
+			[EVENT_FILES_LATE] = keep_no_longer,
+		},
 	[FILING_BRINGS] =
 		{
 			[EVENT_FILES_GOING] = on_going,
@@ -436,8 +466,7 @@ bool filing_on_late(struct session *session)
 {
 	bool under_way = filing_is_under_way(session);
 
-	if (under_way)
-		filing_event(session, EVENT_FILES_LATE, NULL);
+	filing_event(session, EVENT_FILES_LATE, NULL);
 	return under_way;
 }
 

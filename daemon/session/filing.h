@@ -46,8 +46,9 @@ void filing_on_kept(struct session *session, const struct files_kept_message *ke
 void filing_on_back(struct session *session, const struct files_back_message *back);
 /* Its warden gets further with somebody's files. */
 void filing_on_going(struct session *session);
-/* The deadline has come, or somebody will not wait. Whether files were being brought back; then the warden is told
- * to give that up, or, if it has been told, the session goes on without it. */
+/* The deadline has come, or somebody will not wait: what waited for files to be kept waits no longer. Whether they
+ * were being brought back; then the warden is told to give that up, or, if it has been told, the session goes on
+ * without it. */
 bool filing_on_late(struct session *session);
 /* Whether they are being brought back. */
 bool filing_is_under_way(const struct session *session);

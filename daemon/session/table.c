@@ -364,6 +364,12 @@ static void kill_or_give_up(struct session *session, const struct details *detai
 	session_end(session, session->kill_cause);
 }
 
+static void wait_no_longer(struct session *session, const struct details *details)
+{
+	(void)details;
+	(void)filing_on_late(session);
+}
+
 static void end_unswept(struct session *session, const struct details *details)
 {
 	(void)details;
@@ -432,6 +438,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 			{
 				[EVENT_RUN] = run_next,
 				[EVENT_SIGNALLED] = proceed,
+				[EVENT_DEADLINE] = wait_no_longer,
 				[EVENT_SPLIT] = session_drop_split,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,

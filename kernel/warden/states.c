@@ -17,7 +17,7 @@
 #define TOLD_MAX 64
 #define TOLD_SIZE_MAX 16384
 #define GIVEN_UP "it was given up"
-/* How often it is said that files are being brought back. */
+/* How often it is said that files are being kept or brought back. */
 #define GOING_MS 500
 /* How long is waited until the interpreters of a session stand still. */
 #define STILL_MS 1000
@@ -510,16 +510,6 @@ bool states_reading(const struct states *states)
 	return !states->jobs->bring;
 }
 
-/* Whoever waits for files waits for all that is done before. */
-static bool anybody_waits(const struct states *states)
-{
-	const struct job *job = states->jobs;
-
-	while (job && !job->bring)
-		job = job->next;
-	return job;
-}
-
 void states_step(struct states *states)
 {
 	struct job *job = states->jobs;
@@ -528,7 +518,7 @@ void states_step(struct states *states)
 		bring_step(states, job);
 	else if (job)
 		keep_step(states, job);
-	if (anybody_waits(states) && clock_ms() - states->said > GOING_MS)
+	if (states->jobs && clock_ms() - states->said > GOING_MS)
 		going_say(states, states->jobs);
 }
 

@@ -154,7 +154,7 @@ static const struct {
 	{SESSION_IDLE, EVENT_ABANDON, "!killing signal:9"},
 	{SESSION_IDLE, EVENT_DISPLAY, "!killing signal:9"},
 	{SESSION_IDLE, EVENT_TOLD, "!killing signal:9"},
-	{SESSION_IDLE, EVENT_DEADLINE, "!killing signal:9"},
+	{SESSION_IDLE, EVENT_DEADLINE, "idle"},
 	{SESSION_IDLE, EVENT_LOST, "killing signal:9"},
 	{SESSION_IDLE, EVENT_CLOSED, "killing"},
 	{SESSION_IDLE, EVENT_EXITED, "sweeping discard sweep"},
