@@ -184,21 +184,32 @@ const char *text_cut(char *out, size_t size, const char *text)
 	return out;
 }
 
-/* Control characters, of one byte or of two (C1), and characters that change the direction of writing: U+061C,
- * 200E, 200F, 2028 to 202E and 2066 to 2069. */
+const struct text_range text_unseen[] = {
+	{0x00, 0x1f},	  {0x7f, 0x9f},	    {0xad, 0xad},     {0x61c, 0x61c},	{0x115f, 0x1160},
+	{0x17b4, 0x17b5}, {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+	{0x3164, 0x3164}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
+};
+const size_t n_text_unseen = ARRAY_SIZE(text_unseen);
+
+/* The character of @size bytes, which is valid. */
+static uint32_t character_at(const char *text, size_t size)
+{
+	static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+	uint32_t character = (unsigned char)text[0] & first[size];
+
+	for (size_t i = 1; i < size; i++)
+		character = character << 6 | ((unsigned char)text[i] & 0x3f);
+	return character;
+}
+
 static bool is_wild(const char *text, size_t size)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	uint32_t character = size > 0 ? character_at(text, size) : 0;
 
-	if (size == 1)
-		return at[0] < ' ' || at[0] == 0x7f;
-	if (size == 2)
-		return (at[0] == 0xc2 && at[1] < 0xa0) || (at[0] == 0xd8 && at[1] == 0x9c);
-	if (size != 3 || at[0] != 0xe2)
-		return false;
-	if (at[1] == 0x80)
-		return at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae);
-	return at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9;
+	for (size_t i = 0; i < n_text_unseen; i++)
+		if (character >= text_unseen[i].first && character <= text_unseen[i].last)
+			return true;
+	return false;
 }
 
 char *text_tame(char *text)

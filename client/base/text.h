@@ -47,8 +47,16 @@ size_t text_columns(const char *text);
 /* How many bytes at the end of @text may begin a character that is cut off: at most three. */
 size_t text_cut_end(const char *text, size_t size);
 
-/* Characters that a terminal would act on, or show in another place, and bytes that are no text become '?'. The
- * text does not grow. Returns @text. */
+/* Characters that a terminal acts on, that change how others look, or that nobody sees: control characters, marks
+ * of the direction of writing, and those without a width. For the terminal and the dashboard; in ascending order.
+ */
+struct text_range {
+	uint32_t first, last;
+};
+extern const struct text_range text_unseen[];
+extern const size_t n_text_unseen;
+
+/* These, and bytes that are no text, become '?'. The text does not grow. Returns @text. */
 char *text_tame(char *text);
 /* The same, into @out; text that does not fit is cut. Returns @out. */
 const char *text_tamed(char *out, size_t size, struct lair_text text);

@@ -2,6 +2,10 @@
  * needs a token like any request. */
 #include "doors.h"
 
+#include "text.h"
+
+#include <stdio.h>
+
 /* @name_begin and @name_end are around the content of dashboard/@file. */
 #define EMBED(name, file)                                                                                          \
 	__asm__(".pushsection .rodata\n" #name "_begin:\n.incbin \"" DASHBOARD_FILES "/" file "\"\n" #name         \
@@ -83,16 +87,35 @@ static const struct file files[] = {
 	FILE_OF("uplot.LICENSE", "text/plain; charset=utf-8", dash_uplot_license),
 };
 
-static void file_answer(struct exchange *exchange, const struct file *file, const char *policy)
+static void page_headers(struct exchange *exchange, const char *policy)
 {
-	struct lair_text text = {.data = file->begin, .size = (size_t)(file->end - file->begin)};
-
 	answer_header(exchange, "Content-Security-Policy", policy);
 	answer_header(exchange, "Referrer-Policy", "no-referrer");
 	answer_header(exchange, "Cross-Origin-Opener-Policy", "same-origin");
 	answer_header(exchange, "X-DNS-Prefetch-Control", "off");
 	answer_header(exchange, "Permissions-Policy", "camera=(), microphone=(), geolocation=()");
+}
+
+static void file_answer(struct exchange *exchange, const struct file *file, const char *policy)
+{
+	struct lair_text text = {.data = file->begin, .size = (size_t)(file->end - file->begin)};
+
+	page_headers(exchange, policy);
 	answer_static(exchange, 200, file->type, text);
+}
+
+/* The characters that are shown as their numbers, from the table that the terminal has, too. */
+static void unseen_answer(struct exchange *exchange)
+{
+	char script[1024] = "export const UNSEEN = /[";
+	size_t size = strlen(script);
+
+	for (size_t i = 0; i < n_text_unseen; i++)
+		size += (size_t)snprintf(script + size, sizeof(script) - size, "\\u%04x-\\u%04x",
+					 text_unseen[i].first, text_unseen[i].last);
+	snprintf(script + size, sizeof(script) - size, "]/gu;\n");
+	page_headers(exchange, PAGE_POLICY);
+	answer_text(exchange, 200, SCRIPT, lair_text(script));
 }
 
 static void page_begin(struct exchange *exchange)
@@ -106,6 +129,10 @@ static void file_begin(struct exchange *exchange)
 
 	if (strcmp(name, frame.name) == 0) {
 		file_answer(exchange, &frame, FRAME_POLICY);
+		return;
+	}
+	if (strcmp(name, "unseen.js") == 0) {
+		unseen_answer(exchange);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)

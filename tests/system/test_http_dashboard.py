@@ -85,3 +85,15 @@ def test_what_is_not_there(server: Server, path: str) -> None:
 def test_a_page_needs_no_token_and_only_get(server: Server) -> None:
     assert server.ask("HEAD", "/").status == 200
     assert server.ask("POST", "/", {}).problem() == (405, "bad_method")
+
+
+def test_what_is_not_seen_is_that_of_the_terminal(server: Server) -> None:
+    """The page takes its set of characters from the program, which has one for both."""
+    answer = server.ask("GET", "/dashboard/unseen.js")
+    (found,) = re.findall(r"^export const UNSEEN = /\[(.*)\]/gu;$", answer.body.decode())
+    unseen = re.compile(f"[{found}]")
+    assert all(
+        unseen.match(it) for it in "\0\x1b\x7f\x9f\u00ad\u061c\u200b\u200f\u202e\u2066\u2069\ufe0f\ufeff\ufffb"
+    )
+    assert not any(unseen.match(it) for it in " ~\u00a0\u00e9\u2009\u2010\u2027\u3163\ufffd\U0001f600")
+    assert 'from "./unseen.js"' in (FILES / "dom.js").read_text()

@@ -38,6 +38,14 @@ static void check_human(void)
 					  "txt\xff\u2009.")),
 		     "\u00e9?2J?txt?\u2009.") == 0);
 	CHECK(strcmp(text_tamed(tamed, 4, lair_text("ab\u00e9")), "ab?") == 0);
+	CHECK(strcmp(text_tamed(text, sizeof(text),
+				lair_text("a\u200bb\ufeffc\u00add\u2060e\u3164f\ufe0fg\u061ch\u202ei\u2066j\ufffbk"
+					  "\u115fl")),
+		     "a?b?c?d?e?f?g?h?i?j?k?l") == 0);
+	CHECK(strcmp(text_tamed(text, sizeof(text), lair_text("\u200a\u2010\u2027\u205f\ufe10\ufffd\U0001f600")),
+		     "\u200a\u2010\u2027\u205f\ufe10\ufffd\U0001f600") == 0);
+	for (size_t i = 1; i < n_text_unseen; i++)
+		CHECK(text_unseen[i].first > text_unseen[i - 1].last);
 	CHECK(strcmp(text_cut(tamed, 6, "abcde"), "abcde") == 0);
 	CHECK(strcmp(text_cut(tamed, 6, "abcdef"), "ab...") == 0);
 	CHECK(strcmp(text_cut(tamed, 6, "a\u00e9def"), "a...") == 0);

@@ -1,5 +1,7 @@
 /* Elements, and how the page says numbers. Text only ever becomes text here: nothing in this page parses HTML. */
 
+import { UNSEEN } from "./unseen.js";
+
 const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "open", "indeterminate"]);
 
 function give(node, name, value) {
@@ -58,9 +60,7 @@ export function button(label, action, attributes) {
 
 /* ---- text of strangers ---- */
 
-/* Characters that change how others look, or that one does not see, as their numbers. */
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb]/gu;
-
+/* Characters that change how others look, or that one does not see, as their numbers. The terminal has the same. */
 export function shown(text, longest = 300) {
   const plain = String(text ?? "").replace(UNSEEN, (it) => "\\u" + it.codePointAt(0).toString(16).padStart(4, "0"));
   return plain.length > longest ? plain.slice(0, longest - 1) + "…" : plain;
