@@ -61,6 +61,21 @@ CELLS = [
     "db.close(); os.remove('db')",
     "subprocess.run(['sh', '-c', 'echo K >> P; cp P Q'], check=True, stderr=-3)",
     "open('big', 'wb').write(os.urandom(K * 3000))",
+    "f = open('P', 'r+b'); f.truncate(K * 5000); f.seek(K * 2500); f.write(b'island'); f.close()",
+    "os.truncate('P', 0); os.truncate('P', K * 1000)",
+    "f = open('P', 'r+b'); f.truncate(K * 4000); f.seek(K * 4000 - 5000); f.write(os.urandom(4999)); f.close()",
+    "os.mkfifo('p')",
+    "os.utime('p', (K, K)); os.chmod('p', 0o600 + K % 64)",
+    "os.utime('P', ns=(K, K * 7919), follow_symlinks=False)",
+    "os.chmod('P', K % 8 << 6)",
+    "os.chmod('.', K % 8 << 6)",
+    "os.chmod('.', 0o700)",
+    "os.chmod('.', 0o700); [os.chmod(it, 0o700) for it in os.listdir() if os.path.isdir(it)]",
+    "os.makedirs('many/x', exist_ok=True); "
+    "[(os.close(os.open(f'many/{i}', 65)), os.link(f'many/{i}', f'many/x/{i}')) for i in range(K * 4)]",
+    "[os.remove(f'many/x/{it}') for it in os.listdir('many/x')]",
+    "[open(f'many/x/{it}', 'a').write('K') for it in os.listdir('many/x')[:K]]",
+    "shutil.rmtree('many')",
     "len('nothing is changed')",
 ]
 PATHS = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/f", "g", "g/a", "g/h"]
