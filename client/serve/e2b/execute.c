@@ -140,8 +140,8 @@ static json_t *exit_line(const struct lair_result *result)
 
 	snprintf(status, sizeof(status), "%d", result->returncode);
 	snprintf(traceback, sizeof(traceback), "SystemExit: %s", status);
-	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", "SystemExit", "value", status, "traceback",
-			 traceback);
+	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", "SystemExit", "value", status,
+			 "traceback", traceback);
 }
 
 static json_t *error_line(const struct lair_result *result)

@@ -24,7 +24,9 @@ struct pieces {
 	size_t files;
 	bool waits; /* what was added has more in it than had room */
 	bool over, unpacked;
-	int failed; /* 0, -ENOMEM, -EINVAL: no file, or one without a path; -E2BIG: too many files; -EBADMSG: not packed as it says */
+	/* 0, -ENOMEM, -EINVAL: no file, or one without a path; -E2BIG: too many files; -EBADMSG: not packed as it
+	 * says. */
+	int failed;
 };
 
 /* The body is a form, as the headers of the request say. */
