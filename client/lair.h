@@ -625,8 +625,8 @@ struct lair_result {
 };
 
 struct lair_session {
-	struct lair_text session, profile, state, workspace,
-		level, python; /* python: its version; session: root gets UID/ID if it is another user's */
+	struct lair_text session, profile, state, workspace, level,
+		python; /* python: its version; session: root gets UID/ID if it is another user's */
 	uint64_t uid, cells, queued, pid, memory;
 	double created, idle, idle_left, hard_left;
 	struct lair_items guards;		 /* of text */

@@ -15,7 +15,8 @@ json_t *openapi_make(const struct server *server);
 /* cells.c: a cell. @session: in laird; NULL: a one-shot. Its result as documents have it, new: without what is only
  * laird's, and with the tenant's own name of the session. */
 json_t *result_document(const struct exchange *exchange, const struct lair_result *result);
-/* A document as the tenant has it: one with a token learns nothing of this machine, no path, user or process. Returns
+/* A document as the tenant has it: one with a token learns nothing of this machine, no path, user or process.
+ * Returns
  * @document. */
 json_t *discreet(const struct exchange *exchange, json_t *document);
 /* The same of one about a session, or what is of it: with the tenant's own name of @session. */

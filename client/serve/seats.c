@@ -55,11 +55,10 @@ static void seat_free(struct seat *seat)
 
 void seats_free(struct tenant *tenant)
 {
-	const char *name;
-	json_t *value;
-	void *next;
+	void *first;
 
-	json_object_foreach_safe(tenant->seats, next, name, value) seat_free(seat_in(value));
+	while ((first = json_object_iter(tenant->seats)))
+		seat_free(seat_in(json_object_iter_value(first)));
 	json_decref(tenant->seats);
 }
 
@@ -69,7 +68,10 @@ static size_t seats_taken(const struct tenant *tenant)
 	json_t *value;
 	size_t n = 0;
 
-	json_object_foreach(tenant->seats, name, value) n += !seat_in(value)->ended && !seat_in(value)->part;
+	json_object_foreach(tenant->seats, name, value)
+	{
+		n += !seat_in(value)->ended && !seat_in(value)->part;
+	}
 	return n;
 }
 
@@ -118,19 +120,21 @@ static void listed(struct exchange *exchange)
 	struct tenant *tenant = exchange->tenant;
 	const char *name;
 	json_t *value;
-	void *next;
 
 	seats_list(tenant, exchange->call);
-	json_object_foreach_safe(tenant->seats, next, name, value)
-	{
-		struct seat *seat = seat_in(value);
+	for (void *at = json_object_iter(tenant->seats), *next; at; at = next) {
+		struct seat *seat = seat_in(json_object_iter_value(at));
 
+		next = json_object_iter_next(tenant->seats, at);
 		if (!seat->listed && seat->holders == 0 && !seat->end && seat->left < exchange->asked)
 			seat_free(seat);
 		else
 			seat->listed = false;
 	}
-	json_object_foreach(tenant->seats, name, value) seat_in(value)->part = is_part(seat_in(value));
+	json_object_foreach(tenant->seats, name, value)
+	{
+		seat_in(value)->part = is_part(seat_in(value));
+	}
 	tenant->listed = exchange->counted = true;
 	exchange->call = lair_call_free(exchange->call);
 	exchange->again(exchange);

@@ -63,8 +63,8 @@ struct warden {
 	struct quota quota;
 	char *level;
 	char python[WARDEN_PYTHON_SIZE]; /* its version; "": not known */
-	msgpack_sbuffer guards; /* array of str */
-	struct list tenants;	/* a session and its branches; empty: a spare */
+	msgpack_sbuffer guards;		 /* array of str */
+	struct list tenants;		 /* a session and its branches; empty: a spare */
 	struct deeds deeds;
 	bool used;		   /* a session has had it */
 	bool importing;		   /* it does so now */

@@ -6,10 +6,10 @@
 
 #include "audit.h"
 
+#include "changeable.h"
 #include "oserror.h"
 #include "policy.h"
 #include "refusal.h"
-#include "changeable.h"
 
 #include <fcntl.h>
 #include <limits.h>

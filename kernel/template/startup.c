@@ -8,17 +8,17 @@
 
 #include "base/helpers.h"
 #include "base/pack.h"
-#include "refusal/changeable.h"
 #include "crowd/crowd.h"
 #include "embedded.h" /* made by CMakeLists.txt */
 #include "gather.h"
 #include "interpreter/cell.h"
 #include "interpreter/interpreter.h"
 #include "interpreter/output.h"
+#include "interpreter/seeds.h"
 #include "refusal/audit.h"
+#include "refusal/changeable.h"
 #include "refusal/oserror.h"
 #include "refusal/refusal.h"
-#include "interpreter/seeds.h"
 
 #include <fcntl.h>
 #include <locale.h>

@@ -7,8 +7,8 @@
 #include "template.h"
 
 #include "cage/cage.h"
-#include "refusal/changeable.h"
 #include "proto/channel.h"
+#include "refusal/changeable.h"
 #include "refusal/policy.h"
 #include "startup.h"
 #include "warden/warden.h"

@@ -27,7 +27,7 @@ def there(workspace: Path) -> int:
     return sum(it.name.startswith("g") and it.stat().st_size == SIZE for it in workspace.iterdir())
 
 
-def meanwhile(daemon: Daemon, session: str, act: Callable[[Client, m.SessionInfo], None]) -> m.StateReply:
+def meanwhile(daemon: Daemon, session: str, act: Callable[[Client, m.SessionInfo], object]) -> m.StateReply:
     """Undo, and what is done while files are being restored."""
 
     def undo() -> m.StateReply:

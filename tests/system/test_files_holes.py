@@ -63,7 +63,9 @@ def test_written_and_removed(client: Client, opened: str) -> None:
 
 def test_holes_are_not_read(client: Client, opened: str) -> None:
     """A time that has changed makes a comparison, which does not go through gigabytes of nothing."""
-    client.exec("import os\nfor n in 'abcdef':\n    with open(n, 'wb') as f: f.write(b'x'); f.truncate(1 << 40)", opened)
+    client.exec(
+        "import os\nfor n in 'abcdef':\n    with open(n, 'wb') as f: f.write(b'x'); f.truncate(1 << 40)", opened
+    )
     client.exec("for n in 'abcdef': os.utime(n, (1, 1))", opened)
     begun = time.monotonic()
     assert client.exec("1", opened).text == "1"

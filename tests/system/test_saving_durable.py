@@ -86,13 +86,15 @@ def test_no_changed_byte_is_loaded(store: Daemon, tmp_path: Path) -> None:
     client.shutdown("s")
     whole = states(tmp_path)[""].read_bytes()
     picked = random.Random(7)
-    places = [0, 4, 7, 8, 40, 72, 75, 76, 90, 4095, 4096, len(whole) - 1] + picked.sample(range(len(whole)), 28)
+    places = [0, 4, 7, 8, 40, 72, 75, 76, 90, 4095, 4096, len(whole) - 1, *picked.sample(range(len(whole)), 28)]
     for place in places:
         state = states(tmp_path)[""]
         damage(state, whole[:place] + bytes([whole[place] ^ 1 << picked.randrange(8)]) + whole[place + 1 :])
         opened = client.open("s")
         assert opened.loaded is None and opened.saved_age is None, place
-        assert opened.saved_damaged == "the saved state is damaged, and is kept aside; there is none before it", place
+        assert (
+            opened.saved_damaged == "the saved state is damaged, and is kept aside; there is none before it"
+        ), place
         assert client.exec("'x' in globals()", "s").text == "False"
         client.shutdown("s")
         # It is kept as it was found, and another one is not put in its place.
@@ -106,7 +108,12 @@ def test_no_changed_byte_is_loaded(store: Daemon, tmp_path: Path) -> None:
 def test_one_that_is_cut_off_or_longer(store: Daemon, tmp_path: Path) -> None:
     client = store.client()
     client.exec("x = 1", "s")
-    for change in (lambda whole: whole[:-1], lambda whole: whole + b"x", lambda whole: whole[:4096], lambda whole: b""):
+    for change in (
+        lambda whole: whole[:-1],
+        lambda whole: whole + b"x",
+        lambda whole: whole[:4096],
+        lambda whole: b"",
+    ):
         save(client, "s")
         state = states(tmp_path)[""]
         damage(state, change(state.read_bytes()))
@@ -157,7 +164,7 @@ def test_the_one_before_gives_way_to_others(start_daemon: StartDaemon, tmp_path:
     save(client, "a")
     client.exec("x = 2", "b")
     save(client, "b")
-    assert [path for path in states(tmp_path)] == [""] and len(list((tmp_path / "saves").rglob("[!.]*-*"))) == 2
+    assert list(states(tmp_path)) == [""] and len(list((tmp_path / "saves").rglob("[!.]*-*"))) == 2
     assert len(client.call(m.Saves(id=client.new_id()), m.SavesReply).saves) == 2
 
 
