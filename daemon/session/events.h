@@ -6,7 +6,7 @@
 /* How long a warden may take to kill an interpreter, and a fork to introduce itself. */
 #define PATIENCE_US (5 * 1000000ULL)
 /* How long processes may take to die: a thousand are torn down by processors that others use, too. */
-#define DEATH_US (30 * 1000000ULL)
+#define DEATH_US (10 * 1000000ULL)
 
 /* The time that an answer needs to reach its client: a fork takes a processor for as long as it lasts. */
 #define ANSWER_US 1000

@@ -290,8 +290,8 @@ class FilesBack(Message):
 
 
 class FilesGoing(Message):
-    """Said now and then while files are being brought back, when some more of that is done. size, files: at most so
-    much is written for it."""
+    """Said now and then while files are being kept or brought back, when some more of that is done. size, files: at
+    most so much is written for it."""
 
     TYPE = "files_going"
     size: Uint
