@@ -12,6 +12,7 @@
 #include "embedded.h" /* made by CMakeLists.txt */
 #include "gather.h"
 #include "interpreter/cell.h"
+#include "interpreter/fatal.h"
 #include "interpreter/interpreter.h"
 #include "interpreter/output.h"
 #include "interpreter/seeds.h"
@@ -129,9 +130,9 @@ static PyStatus initialize(const char *executable)
 	if (PyStatus_Exception(status))
 		return status;
 	PyConfig_InitIsolatedConfig(&config);
-	config.install_signal_handlers = 1; /* SIGINT becomes KeyboardInterrupt */
-	config.faulthandler = 1;	    /* a crash shows where it was */
-	config.write_bytecode = 0;	    /* else a module that is edited within a second seems unchanged */
+	config.install_signal_handlers = 1;	/* SIGINT becomes KeyboardInterrupt */
+	config.faulthandler = !fatal_install(); /* a crash shows where it was */
+	config.write_bytecode = 0;		/* else a module that is edited within a second seems unchanged */
 	status = PyConfig_SetBytesString(&config, &config.executable, executable);
 	if (!PyStatus_Exception(status))
 		status = PyConfig_SetBytesString(&config, &config.program_name, executable);

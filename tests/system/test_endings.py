@@ -68,6 +68,23 @@ def test_a_crash(client: Client, session: str, code: str, signal: int) -> None:
     assert client.exec("('x' in globals(), open('f').read())", session).text == "(False, 'kept')"
 
 
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (SEGFAULT, "Segmentation fault"),
+        ("import os; os.abort()", "Aborted"),
+        ("import faulthandler; faulthandler._stack_overflow()", "Segmentation fault"),
+    ],
+)
+def test_a_crash_says_its_signal_and_its_lines(client: Client, session: str, code: str, name: str) -> None:
+    """And no list of extension modules, of which there are many by then."""
+    client.exec("import sqlite3, ctypes, decimal, lzma", session)
+    said = client.exec(f"def f():\n    {code}\nf()", session).stderr.decode()
+    assert said.startswith(f"Fatal Python error: {name}\n\n") and len(said) < 500, said
+    assert 'File "<cell 2>", line 2 in f\n  File "<cell 2>", line 3 in <module>\n' in said, said
+    assert "Extension modules" not in said
+
+
 def test_a_crash_in_a_queue(client: Client, session: str) -> None:
     """What waits runs in the fresh interpreter, and is told nothing false: the crash's reply said it was reset."""
     from lair import messages as m
