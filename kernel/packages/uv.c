@@ -3,6 +3,7 @@
  * credentials are there. It builds nothing: only wheels are taken, so no code of a package runs here. */
 #include "uv.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +18,9 @@
 #define HAS "has.in"
 #define HAS_ALL "has.all"
 #define LINE_SIZE 1024
+#define LOG_SIZE 65536
+/* How often pins are left out: each time at least one. */
+#define TRIES_MAX 16
 
 struct command {
 	const char *program, *argv[ARGS_MAX];
@@ -187,6 +191,98 @@ static bool resolve(const struct order *order, bool as_it_is, int control)
 	return run(&compile, NULL, control);
 }
 
+/* uv's words, in lines of any width, as one line. Returns false without memory or a log. */
+static bool log_read(char **textp)
+{
+	_cleanup_(fd_closep) int fd = open(WORK_LOG, O_RDONLY | O_CLOEXEC);
+	char *text = fd < 0 ? NULL : malloc(LOG_SIZE), *to = text;
+	ssize_t size = text ? read(fd, text, LOG_SIZE - 1) : -1;
+
+	for (ssize_t i = 0; i < size; i++)
+		if (!strchr(" \t\r\n", text[i]))
+			*to++ = text[i];
+		else if (to > text && to[-1] != ' ')
+			*to++ = ' ';
+	if (text)
+		*to = '\0';
+	*textp = text;
+	return text;
+}
+
+/* NAME==VERSION with the name as uv writes it. */
+static void pin_normalise(char out[static LINE_SIZE], const char *line)
+{
+	bool name = true;
+	char *to = out;
+
+	for (const char *at = line; *at && *at != '\n'; at++) {
+		name &= *at != '=';
+		if (!name)
+			*to++ = *at;
+		else if (!strchr("-_.", *at))
+			*to++ = (char)(*at >= 'A' && *at <= 'Z' ? *at | 0x20 : *at);
+		else if (to > out && to[-1] != '-')
+			*to++ = '-';
+	}
+	*to = '\0';
+}
+
+static bool is_part(char c)
+{
+	return c && (isalnum((unsigned char)c) || strchr("-_.+!", c));
+}
+
+/* Whether @log names @pin, and no longer one. A full stop may end the sentence. */
+static bool is_named(const char *log, const char *pin)
+{
+	size_t size = strlen(pin);
+
+	for (const char *at = log; (at = strstr(at, pin)); at++) {
+		const char *end = at + size + (at[size] == '.');
+
+		if ((at == log || !is_part(at[-1])) && !is_part(*end))
+			return true;
+	}
+	return false;
+}
+
+/* Leave out the pins that uv names as the cause of its failure. A distribution may have packages whose metadata has
+ * a version that never was; that is no reason to let go of all others. Whether there was one. */
+static bool drop_named(void)
+{
+	char line[LINE_SIZE], pin[LINE_SIZE], *log;
+	FILE *from, *to;
+	bool any = false;
+
+	if (rename(HAS, HAS_ALL) < 0 || !log_read(&log))
+		return false;
+	from = fopen(HAS_ALL, "re");
+	to = fopen(HAS, "we");
+	while (from && to && fgets(line, sizeof(line), from)) {
+		pin_normalise(pin, line);
+		if (is_named(log, pin))
+			any = true;
+		else
+			(void)fputs(line, to);
+	}
+	if (from)
+		(void)fclose(from);
+	if (to)
+		(void)fclose(to);
+	free(log);
+	return any;
+}
+
+/* As much of what there is stays as it is as can be. */
+static bool resolve_best(const struct order *order, int control)
+{
+	bool done = resolve(order, true, control);
+
+	for (unsigned tries = 0; !done && tries < TRIES_MAX && drop_named(); tries++)
+		done = resolve(order, true, control);
+	return done || resolve(order, false, control);
+}
+
 /* Most of the time of a large set goes into this. The tests of packages are nearly half of that, and hardly anybody
  * imports them: then they are compiled in the session. No code of a package runs. */
 static bool compile(const struct order *order, int control)
@@ -236,7 +332,7 @@ _Noreturn void uv_run(const struct order *order, int control)
 	(void)signal(SIGCHLD, SIG_DFL);
 	environment_enter(order);
 	look(order, control);
-	if (!resolve(order, true, control) && !resolve(order, false, control))
+	if (!resolve_best(order, control))
 		say(control, UV_FAILED);
 	else
 		say(control, UV_RESOLVED);

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,24 @@ def test_nobody_is_told_to_ask_for_what_is_denied(connection: Connection) -> Non
     assert trouble(session(connection, "none").run("raise ModuleNotFoundError('no', name='sklearn')")).endswith(
         "do without scikit-learn, or tell the user"
     )
+
+
+def test_a_version_that_never_was_frees_no_other(connection: Connection, index: Index) -> None:
+    """Debian's kiwisolver says that it is 0.0.0. What is imported stays as it is all the same."""
+    try:
+        has = {name: metadata.version(name) for name in ("cycler", "kiwisolver")}
+    except metadata.PackageNotFoundError:
+        pytest.skip("matplotlib is not there")
+    if has["kiwisolver"] != "0.0.0":
+        pytest.skip("its version is right here")
+    for version in (has["cycler"], "99.0"):
+        index.add("cycler", version, {"cycler.py": f"version = {version!r}\n".encode()})
+    index.add("kiwisolver", "1.4")
+    index.add("seabird", "1.0", requires=("cycler", "kiwisolver>=1"))
+    s = session(connection)
+    s.run("import cycler")
+    assert "seabird 1.0" in s.install(["seabird"]).stdout
+    assert s.run("from importlib import metadata; metadata.version('cycler')").text == repr(has["cycler"])
 
 
 WAYS = {
