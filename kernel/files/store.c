@@ -223,7 +223,7 @@ struct extent {
 
 static struct extent extent_at(int fd, uint64_t at, uint64_t end)
 {
-	off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole;
+	off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole = 0;
 
 	if (data < 0)
 		return (struct extent){.size = end - at, .hole = errno == ENXIO};
