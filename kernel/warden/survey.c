@@ -1,7 +1,7 @@
 /* The survey of a tree. A directory is read to its end before those in it are opened, so one descriptor is
  * enough and no position is ever restored. Directories that wait are a stack; each keeps the one above it, for
- * its path. Invariant: if the owner may not look into a directory, it is opened up only while it or a directory
- * in it is being read. */
+ * its path. Invariant: if the owner may not look into a directory, it is opened up only within one step. Between
+ * two steps it has its mode, which may be kept or restored then. */
 #include "survey.h"
 
 #include <fcntl.h>
@@ -14,9 +14,10 @@
 #define TRIES 4
 
 struct survey_directory {
-	struct survey_directory *next;	/* in the stack of directories that wait */
-	struct survey_directory *above; /* NULL: it is the root */
-	unsigned uses;			/* 1 for itself, and 1 for each directory that has it as `above` */
+	struct survey_directory *next;		/* in the stack of directories that wait */
+	struct survey_directory *above;		/* NULL: it is the root */
+	unsigned uses;				/* 1 for itself, and 1 for each directory that has it as `above` */
+	struct survey_directory *opened_before; /* among those that are opened up */
 	bool opened_up;
 	mode_t mode; /* before it was opened up */
 	char name[];
@@ -83,14 +84,25 @@ static void directory_release(struct survey_directory *directory)
 	while (directory && --directory->uses == 0) {
 		struct survey_directory *above = directory->above;
 
-		if (directory->opened_up)
-			directory_close(directory);
 		free(directory);
 		directory = above;
 	}
 }
 
-static bool directory_open_up(struct survey_directory *directory)
+/* Those that were opened up last first: they lie deeper. */
+static void directories_close(struct survey *survey)
+{
+	struct survey_directory *directory;
+
+	while ((directory = survey->opened)) {
+		survey->opened = directory->opened_before;
+		directory->opened_up = false;
+		directory_close(directory);
+		directory_release(directory);
+	}
+}
+
+static __attribute__((noinline)) bool directory_open_up(struct survey *survey, struct survey_directory *directory)
 {
 	char buffer[PATH_MAX];
 	const char *path = directory_path(directory, buffer);
@@ -100,25 +112,28 @@ static bool directory_open_up(struct survey_directory *directory)
 	    (status.st_mode & LOOK) == LOOK)
 		return false;
 	directory->mode = status.st_mode & 07777;
-	directory->opened_up = fchmodat(AT_FDCWD, path, directory->mode | LOOK, 0) == 0;
-	return directory->opened_up;
+	if (fchmodat(AT_FDCWD, path, directory->mode | LOOK, 0) < 0)
+		return false;
+	directory->opened_up = true;
+	directory->uses++;
+	directory->opened_before = survey->opened;
+	survey->opened = directory;
+	return true;
 }
 
-/* The directories above may have been closed after they were read, so they are opened up again. Returns whether
+/* The directories above may have been closed since, so they are opened up again, the highest first. Returns whether
  * another try makes sense. */
-static bool directories_open_up(struct survey_directory *directory)
+static bool directories_open_up(struct survey *survey, struct survey_directory *directory)
 {
-	bool any = false;
+	bool above = directory->above && directories_open_up(survey, directory->above);
 
-	for (; directory; directory = directory->above)
-		any |= directory_open_up(directory);
-	return any;
+	return directory_open_up(survey, directory) || above;
 }
 
 /* Returns the descriptor or -errno. While we look, a session may replace the directory, but only by one of its own.
  * That can falsify this one sum. The session can do the same by moving files to a directory that we have read
  * already. */
-static int directory_open(struct survey_directory *directory)
+static int directory_reach(struct survey *survey, struct survey_directory *directory)
 {
 	char buffer[PATH_MAX];
 	const char *path = directory_path(directory, buffer);
@@ -128,7 +143,7 @@ static int directory_open(struct survey_directory *directory)
 		return -ENAMETOOLONG;
 	for (int i = 0; fd < 0 && i < TRIES; i++) {
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 && (errno != EACCES || !directories_open_up(directory)))
+		if (fd < 0 && (errno != EACCES || !directories_open_up(survey, directory)))
 			return -errno;
 	}
 	return fd < 0 ? -EACCES : fd;
@@ -160,7 +175,7 @@ static void entry_count(struct survey *survey, const char *name)
 
 	int r = fstatat(survey->fd, name, &status, AT_SYMLINK_NOFOLLOW);
 
-	if (r < 0 && errno == EACCES && directory_open_up(survey->reading))
+	if (r < 0 && errno == EACCES && directories_open_up(survey, survey->reading))
 		r = fstatat(survey->fd, name, &status, AT_SYMLINK_NOFOLLOW);
 	if (r < 0) {
 		survey->blind |= !has_gone(errno);
@@ -205,7 +220,7 @@ static void reading_begin(struct survey *survey)
 {
 	survey->reading = survey->waiting;
 	survey->waiting = survey->reading->next;
-	survey->fd = directory_open(survey->reading);
+	survey->fd = directory_reach(survey, survey->reading);
 	if (survey->fd < 0) {
 		survey->blind |= !has_gone(-survey->fd);
 		reading_end(survey);
@@ -216,6 +231,7 @@ static void survey_end(struct survey *survey)
 {
 	struct survey_directory *directory;
 
+	directories_close(survey);
 	reading_end(survey);
 	while ((directory = survey->waiting)) {
 		survey->waiting = directory->next;
@@ -252,5 +268,6 @@ bool survey_step(struct survey *survey, unsigned entries)
 		if (n == 0)
 			reading_end(survey);
 	}
+	directories_close(survey);
 	return false;
 }

@@ -12,7 +12,7 @@ struct survey {
 	uint64_t size_max, files_max;
 	bool blind; /* some directories could not be read */
 	int fd;	    /* of the directory that is being read; -1 between two directories */
-	struct survey_directory *reading, *waiting;
+	struct survey_directory *reading, *waiting, *opened;
 };
 
 #define SURVEY_NONE ((struct survey){.fd = -1})
