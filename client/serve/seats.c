@@ -133,7 +133,10 @@ static void listed(struct exchange *exchange)
 	}
 	json_object_foreach(tenant->seats, name, value)
 	{
-		seat_in(value)->part = is_part(seat_in(value));
+		struct seat *seat = seat_in(value);
+
+		if (seat)
+			seat->part = is_part(seat);
 	}
 	tenant->listed = exchange->counted = true;
 	exchange->call = lair_call_free(exchange->call);

@@ -87,18 +87,29 @@ static int processes_list(struct processes *processes)
 	return 0;
 }
 
+/* 0: the warden, or one that is gone. */
+static pid_t parent_in(const struct processes *processes, pid_t pid)
+{
+	const struct process key = {.pid = pid}, *found;
+
+	found = bsearch(&key, processes->all, processes->n, sizeof(key), process_compare);
+	return found && found->parent > 1 ? found->parent : 0;
+}
+
 /* Whether it is an interpreter, or comes from one. */
 static bool is_spared(const struct strangers *strangers, const struct processes *processes, pid_t pid)
 {
-	for (size_t depth = 0; pid > 1 && depth <= processes->n; depth++) {
-		const struct process key = {.pid = pid}, *found;
-
+	for (size_t depth = 0; pid && depth <= processes->n; depth++, pid = parent_in(processes, pid))
 		if (strangers->spared(strangers->userdata, pid))
 			return true;
-		found = bsearch(&key, processes->all, processes->n, sizeof(key), process_compare);
-		pid = found ? found->parent : 0;
-	}
 	return false;
+}
+
+static bool descends(const struct processes *processes, pid_t pid, pid_t ancestor)
+{
+	for (size_t depth = 0; pid && pid != ancestor && depth <= processes->n; depth++)
+		pid = parent_in(processes, pid);
+	return pid == ancestor;
 }
 
 /* ---- signals ---- */
@@ -137,6 +148,17 @@ static int signal_children(const struct strangers *strangers, int signal)
 		n++;
 	}
 	return n;
+}
+
+void strangers_kill_below(pid_t pid)
+{
+	__attribute__((cleanup(processes_deinit))) struct processes processes = {0};
+
+	if (processes_list(&processes))
+		return;
+	for (size_t i = 0; i < processes.n; i++)
+		if (processes.all[i].pid != pid && descends(&processes, processes.all[i].pid, pid))
+			(void)kill(processes.all[i].pid, SIGKILL);
 }
 
 int strangers_kill(struct strangers *strangers)

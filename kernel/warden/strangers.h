@@ -29,6 +29,9 @@ void strangers_halt(struct strangers *strangers);
 void strangers_resume(struct strangers *strangers);
 void strangers_spare(const struct strangers *strangers, pid_t pid);
 
+/* Send all that descends from the interpreter @pid SIGKILL, as far as it can be listed: such a process can be woken
+ * after a halt, but not saved. */
+void strangers_kill_below(pid_t pid);
 /* Send strangers SIGKILL: all that can be listed, at least those that nobody else waits for. Returns how many there
  * were, or -1 if they cannot be listed. */
 int strangers_kill(struct strangers *strangers);

@@ -433,6 +433,7 @@ static void handle_drop_files(struct warden *warden, const void *decoded)
 static void interpreter_end(struct warden *warden, struct interpreter *interpreter)
 {
 	strangers_halt(&warden->strangers);
+	strangers_kill_below(interpreter->pid);
 	interpreter_signal(interpreter, SIGKILL);
 	for (struct interpreter *other = warden->interpreters; other; other = other->next)
 		if (other != interpreter && !other->still)

@@ -348,6 +348,7 @@ WAYS: dict[str, Way] = {
     "warden.exited": Way(KILLED),
     "warden.swept": Way(KILLED),
     "warden.files_kept": Way(cell("open('f', 'w').write('1')")),
+    "warden.files_going": Way(cell("open('f', 'w').write('1')")),
     "warden.files_back": Way(spoilt),
     "warden.files_compared": Way(compared),
     "warden.surveyed": Way(cell("import time; time.sleep(0.5)")),

@@ -50,7 +50,7 @@ USES = {
     "    try:\n        kept.append(os.pipe()); os.set_blocking(kept[-1][1], False); os.write(kept[-1][1], bytes(1 << 16))\n"
     "    except OSError: pass",
     "threads": "import threading, time\nwhile True:\n"
-    "    try: threading.Thread(target=time.sleep, args=(60,)).start()\n    except RuntimeError: pass",
+    "    try: threading.Thread(target=time.sleep, args=(60,)).start()\n    except (RuntimeError, MemoryError): pass",
     "memory": "kept = []\nwhile True:\n    try: kept.append(bytearray(1 << 20))\n    except MemoryError: pass",
     "memory in files": "import os\nkept = []\nwhile True:\n"
     "    try:\n        fd = os.memfd_create('x'); os.write(fd, bytes(1 << 20)); kept.append(fd)\n    except (OSError, MemoryError): pass",
