@@ -157,10 +157,15 @@ static void fail(struct revert *revert, const char *path, const char *why)
 		snprintf(revert->why, sizeof(revert->why), "%.120s: %s", path[0] ? path : ".", why);
 }
 
+static const char *act_path(const struct act *act)
+{
+	return act->then ? act->then->path : act->now->path;
+}
+
 static void act_fail(struct revert *revert, struct act *act, const char *why)
 {
 	act->failed = true;
-	fail(revert, act->then ? act->then->path : act->now->path, why);
+	fail(revert, act_path(act), why);
 }
 
 /* ---- places ---- */
@@ -670,7 +675,7 @@ static void withdraw(struct revert *revert, int r)
 
 static void refuse(struct revert *revert, const struct act *act, int r)
 {
-	fail(revert, act->then->path, strerror(-r));
+	fail(revert, act_path(act), strerror(-r));
 	withdraw(revert, r);
 }
 

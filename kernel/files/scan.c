@@ -142,12 +142,12 @@ static int stream_open(DIR **streamp, struct scan *scan, const char *path)
 static int directory_read(struct scan *scan, const struct scan_directory *directory, unsigned *seen)
 {
 	struct dirent *entry;
-	DIR *stream;
+	DIR *stream = NULL;
 	int r = stream_open(&stream, scan, directory->path);
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
-	if (r) {
+	if (!stream) {
 		directory_lacks(scan, directory, -r);
 		return r == -ENOMEM ? r : 0;
 	}

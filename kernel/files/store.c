@@ -282,7 +282,7 @@ ssize_t store_append(struct store *store, struct blob *blob, int fd, uint64_t at
 
 	while (at < end) {
 		struct extent extent = extent_at(fd, at, blob->size);
-		ssize_t n = (ssize_t)extent.size;
+		ssize_t n;
 
 		for (uint64_t until = MIN(end, at + extent.size); !extent.hole && at < until; at += (uint64_t)n) {
 			uint64_t taken;

@@ -26,12 +26,12 @@ void *__wrap_realloc(void *memory, size_t size)
 /* The wall clock alone is ahead by so much; file times are the kernel's. */
 static time_t ahead;
 
-int clock_gettime(clockid_t clock, struct timespec *now)
+int clock_gettime(clockid_t __clock_id, struct timespec *__tp)
 {
-	int r = (int)syscall(SYS_clock_gettime, clock, now);
+	int r = (int)syscall(SYS_clock_gettime, __clock_id, __tp);
 
-	if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
-		now->tv_sec += ahead;
+	if (__clock_id == CLOCK_REALTIME || __clock_id == CLOCK_REALTIME_COARSE)
+		__tp->tv_sec += ahead;
 	return r;
 }
 
