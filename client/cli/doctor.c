@@ -5,7 +5,6 @@
 
 #include "host.h"
 #include "json.h"
-#include "pixels.h"
 
 #include "proto/paths.h"
 
@@ -255,10 +254,9 @@ static int tell_json(const struct findings *findings, const struct host *host)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, json_pack("{s:s, s:s}", "because", remedies[i].because, "command",
 						      remedies[i].command));
-	return json_print(json_pack("{s:s?, s:s?, s:o, s:o, s:o, s:b, s:o, s:o}", "level",
-				    value_of(findings, "reached"), "linux", linux_version, "guards", guards,
-				    "lacking", lacking, "groups_lacking", groups, "sixel", (int)pixels_can(),
-				    "remedies", list, "host", host_json(host)));
+	return json_print(json_pack("{s:s?, s:s?, s:o, s:o, s:o, s:o, s:o}", "level", value_of(findings, "reached"),
+				    "linux", linux_version, "guards", guards, "lacking", lacking, "groups_lacking",
+				    groups, "remedies", list, "host", host_json(host)));
 }
 
 static void tell(const struct findings *findings)
@@ -283,8 +281,6 @@ static void tell(const struct findings *findings)
 		else if (strcmp(item->name, "no-group") == 0)
 			printf("no control groups for %s: %s\n", item->value, item->reason ? item->reason : "");
 	}
-	if (!pixels_can())
-		puts("no figures in terminals that speak sixel: lair was built without libpng");
 	for (size_t i = 0; i < n; i++)
 		printf("\n%s%s:\n    %s\n", remedies[i].because, remedies[i].root ? ". As root" : "",
 		       remedies[i].command);

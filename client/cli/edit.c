@@ -3,7 +3,7 @@
  * alone. */
 #include "edit.h"
 
-#include "pixels.h"
+#include "picture.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -22,8 +22,6 @@
 #define PROMPT_WIDTH 4
 #define PICTURES_QUERY "\033_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\033\\"
 #define PICTURES_ANSWER "Gi=31;OK\033\\"
-#define ATTRIBUTES_QUERY "\033[c"
-#define ATTRIBUTE_SIXEL "4"
 
 struct edit {
 	EditLine *el;
@@ -94,19 +92,14 @@ static int byte_read(struct edit *edit, EditLine *el, char *byte)
 	}
 }
 
-/* Asks the terminal whether it can show a picture of one pixel, and what else it can do. It is asked once, and only
- * here, where its answers are not echoed. A multiplexer cannot show kitty's pictures, and answers the other
- * question itself. */
+/* Asks the terminal once whether it can show a picture of one pixel: here, where its answer is not echoed. A
+ * multiplexer shows no pictures. */
 static void pictures_ask(struct edit *edit)
 {
-	char query[64];
-
-	if (edit->asked || !edit->pastes || edit->terminal->graphics != GRAPHICS_NONE)
+	if (edit->asked || picture_multiplexed() || !edit->pastes || edit->terminal->graphics != GRAPHICS_NONE)
 		return;
 	edit->asked = true;
-	snprintf(query, sizeof(query), "%s%s", picture_multiplexed() ? "" : PICTURES_QUERY,
-		 pixels_can() ? ATTRIBUTES_QUERY : "");
-	(void)write_all(STDOUT_FILENO, lair_text(query));
+	(void)write_all(STDOUT_FILENO, lair_text(PICTURES_QUERY));
 }
 
 static int character_read(EditLine *el, wchar_t *out)
@@ -441,28 +434,6 @@ static unsigned char answer(EditLine *el, int key)
 	return CC_NORM;
 }
 
-/* Numbers with semicolons between them, up to the letter that ends them. */
-static unsigned char attributes(EditLine *el, int key)
-{
-	struct edit *edit = NULL;
-	char text[64] = "", byte = '\0', *rest = text, *number;
-	bool sixel = false;
-	size_t size = 0;
-
-	(void)key;
-	el_get(el, EL_CLIENTDATA, &edit);
-	while (size < sizeof(text) - 1 && !(byte >= '@' && byte <= '~') && byte_read(edit, el, &byte) == 1)
-		text[size++] = byte;
-	if (byte != 'c')
-		return CC_NORM;
-	text[size - 1] = '\0';
-	while ((number = strsep(&rest, ";")))
-		sixel |= strcmp(number, ATTRIBUTE_SIXEL) == 0;
-	if (edit->asked && sixel && edit->terminal->graphics == GRAPHICS_NONE)
-		edit->terminal->graphics = GRAPHICS_SIXEL;
-	return CC_NORM;
-}
-
 /* ---- history ---- */
 
 static int directories_make(char *path)
@@ -550,11 +521,9 @@ static void keys_set(struct edit *edit)
 	el_source(edit->el, NULL); /* ~/.editrc: the user's own keys */
 	edit->pastes = pastes_told(edit->el);
 	el_set(edit->el, EL_ADDFN, "lair-answer", "What the terminal answers", answer);
-	el_set(edit->el, EL_ADDFN, "lair-attributes", "What the terminal says it can do", attributes);
 	if (edit->pastes) {
 		el_set(edit->el, EL_BIND, PASTE_BEGIN, "lair-paste", NULL);
 		el_set(edit->el, EL_BIND, "\033_", "lair-answer", NULL);
-		el_set(edit->el, EL_BIND, "\033[?", "lair-attributes", NULL);
 	}
 }
 

@@ -1,9 +1,8 @@
-/* kitty's protocol, which other terminals have as well: PNG in base 64, in pieces. Or sixel, which far more have:
- * we decode the PNG, and write colours. Either way no byte of the picture can be a command to the terminal. kitty's
- * is asked to be silent: an answer would be typed into our input. */
+/* Two protocols, both with the PNG in base 64, so no byte of the picture can be a command to the terminal: kitty's,
+ * which other terminals have as well, and iTerm's. kitty is asked to be silent: an answer would be typed into our
+ * input. */
 #include "picture.h"
 
-#include "sixel.h"
 #include "text.h"
 
 #include <sys/ioctl.h>
@@ -21,6 +20,13 @@ static bool is_set(const char *name)
 	return value && *value;
 }
 
+static bool is_value(const char *name, const char *value)
+{
+	const char *set = getenv(name);
+
+	return set && strcmp(set, value) == 0;
+}
+
 bool picture_multiplexed(void)
 {
 	return is_set("TMUX") || is_set("STY");
@@ -28,13 +34,12 @@ bool picture_multiplexed(void)
 
 enum graphics picture_graphics(void)
 {
-	const char *terminal = getenv("TERM");
-
-	if (picture_multiplexed() || !terminal)
+	if (picture_multiplexed() || !getenv("TERM"))
 		return GRAPHICS_NONE;
-	if (is_set("KITTY_WINDOW_ID") || strcmp(terminal, "xterm-kitty") == 0 ||
-	    strcmp(terminal, "xterm-ghostty") == 0)
+	if (is_set("KITTY_WINDOW_ID") || is_value("TERM", "xterm-kitty") || is_value("TERM", "xterm-ghostty"))
 		return GRAPHICS_KITTY;
+	if (is_value("TERM_PROGRAM", "iTerm.app") || is_value("LC_TERMINAL", "iTerm2"))
+		return GRAPHICS_ITERM;
 	return GRAPHICS_NONE;
 }
 
@@ -59,22 +64,13 @@ bool picture_is_png(struct lair_text data)
 	return width > 0 && height > 0 && width <= SIDE_MAX && height <= SIDE_MAX;
 }
 
-static struct winsize window(void)
+/* The number of columns to scale it down to; 0: it fits, or the size is not known. */
+static unsigned columns_of(struct lair_text data)
 {
 	struct winsize size = {0};
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
-		size = (struct winsize){0};
-	return size;
-}
-
-/* ---- kitty ---- */
-
-/* To how many columns it must be scaled down; 0: it fits, or the size is not known. */
-static unsigned columns_of(struct lair_text data)
-{
-	struct winsize size = window();
-
+		return 0;
 	return size.ws_xpixel > 0 && number_at(data, WIDTH_AT) > size.ws_xpixel ? size.ws_col : 0;
 }
 
@@ -95,26 +91,25 @@ static void kitty_show(struct lair_text data, FILE *out)
 	}
 }
 
-/* ---- sixel ---- */
+/* ---- iTerm, which scales down what is too wide ---- */
 
-static bool sixel_show(struct lair_text data, FILE *out)
+static bool iterm_show(struct lair_text data, FILE *out)
 {
-	_cleanup_(pixels_deinit) struct pixels pixels;
+	_cleanup_(freep) char *encoded = text_base64(data);
 
-	if (pixels_read(&pixels, data, number_at(data, WIDTH_AT), number_at(data, HEIGHT_AT)) != 0)
-		return false;
-	pixels_fit(&pixels, window().ws_xpixel);
-	return sixel_put(&pixels, out) == 0;
+	if (encoded)
+		(void)fprintf(out, "\033]1337;File=inline=1;size=%zu:%s\a", data.size, encoded);
+	return encoded;
 }
 
 bool picture_show(enum graphics graphics, struct lair_text data, FILE *out)
 {
-	bool shown = graphics != GRAPHICS_NONE;
+	bool shown = graphics == GRAPHICS_KITTY;
 
 	if (graphics == GRAPHICS_KITTY)
 		kitty_show(data, out);
-	if (graphics == GRAPHICS_SIXEL)
-		shown = sixel_show(data, out);
+	if (graphics == GRAPHICS_ITERM)
+		shown = iterm_show(data, out);
 	if (shown)
 		putc_unlocked('\n', out);
 	return shown;

@@ -13,7 +13,7 @@ import time
 from daemon import wait_until
 
 # A terminal is asked to mark what is pasted, and not to, and whether it shows pictures: no person sees that.
-_ASKED = re.compile("\x1b\\[\\?2004[hl]|\x1b_Gi=31[^\x1b]*\x1b\\\\(\x1b\\[c)?")
+_ASKED = re.compile("\x1b\\[\\?2004[hl]|\x1b_Gi=31[^\x1b]*\x1b\\\\")
 
 
 class Terminal:

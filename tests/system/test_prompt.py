@@ -226,138 +226,6 @@ def test_figures_on_a_terminal_that_shows_them(daemon: Daemon, terminal: Callabl
     assert "harm" not in said.split("\n", 1)[1] and "\x1b]" not in said  # no picture: a file
 
 
-# ---- figures, for terminals that have sixel ----
-
-# A picture as bytes of its colours: each pixel of another one, rows of 30.
-COLOURS = [(255 * (i % 5) // 4, 255 * (i // 5 % 4) // 3, 85 * (i // 40 % 4)) for i in range(30 * 20)]
-PNG = """
-def chunk(kind, data):
-    return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
-
-def png(rows, width, height, *chunks):
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    parts = [(b"IHDR", head), *chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    return b"\\x89PNG\\r\\n\\x1a\\n" + b"".join(chunk(*part) for part in parts)
-
-class P:
-    def __init__(self, *args): self.data = png(*args)
-    def _repr_png_(self): return self.data
-
-import struct, zlib
-colours = %r
-rows = b"".join(b"\\0" + bytes(c for colour in colours[i : i + 30] for c in colour) for i in range(0, 600, 30))
-""" % (COLOURS,)
-
-
-def sixels(seen: str) -> list[tuple[int, list[tuple[int, ...]]]]:
-    """The width and the pixels of each picture, as a terminal makes them."""
-    found = []
-    for told, body in re.findall('\x1bP0;1q"1;1;([0-9;]*)([^\x1b]*)\x1b\\\\', seen):
-        width, height = map(int, told.split(";"))
-        pixels: list[tuple[int, ...]] = [()] * (width * height)
-        palette: dict[str, tuple[int, ...]] = {}
-        colour, x, top = "", 0, 0
-        for number, level, count, bits, control in re.findall(r"#(\d+)((?:;\d+)*)|(?:!(\d+))?([?-~])|([$-])", body):
-            if number:
-                colour = number
-                if level:
-                    kind, *levels = map(int, level[1:].split(";"))
-                    assert kind == 2
-                    palette[colour] = tuple(round(255 * part / 100) for part in levels)
-            elif control:
-                x, top = 0, top + 6 * (control == "-")
-            else:
-                for column in range(x, x + int(count or 1)):
-                    for y in range(6):
-                        if ord(bits) - 63 >> y & 1:
-                            pixels[(top + y) * width + column] = palette[colour]
-                x += int(count or 1)
-        assert () not in pixels
-        found.append((width, pixels))
-    return found
-
-
-def sixel(it: Terminal, answer: str = "\x1b[?62;4;22c") -> None:
-    it.prompt()
-    it.question()
-    it.type(answer)
-    it.type("1\r")
-    it.expect("\n1\r\n")  # the answer was nothing that was typed
-
-
-def near(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(abs(a - b) <= 2 for a, b in zip(one, other))
-
-
-def test_figures_as_sixel(terminal: Callable[..., Terminal]) -> None:
-    it = terminal("repl", "-s", "sixel")
-    sixel(it)
-    it.say(PLOT.strip())
-    it.expect("import")
-    seen = it.prompt()
-    ((width, pixels),) = sixels(seen)
-    assert width > 400 and pixels.count((255, 255, 255)) > len(pixels) * 0.9
-    assert "Figure size" not in seen and "figures go into" not in seen
-    it.paste(PNG)
-    it.type("\r")
-    it.say("P(rows, 30, 20)")
-    it.expect("P(rows, 30, 20)")
-    ((width, pixels),) = sixels(it.prompt())
-    assert width == 30 and all(map(near, pixels, COLOURS))
-    fcntl.ioctl(it.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 320, 400))
-    it.type(PLOT)
-    it.expect("import")
-    ((width, pixels),) = sixels(it.prompt())
-    assert width == 320 and pixels.count((255, 255, 255)) > len(pixels) * 0.8
-
-
-def test_what_is_no_picture_is_not_shown_as_sixel(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
-    it = terminal("repl", "-s", "nosixel", env={"TMPDIR": str(tmp_path)})
-    sixel(it)
-    it.prompt()
-    it.paste(PNG)
-    it.type("\r")
-    it.say("display(P(rows, 30, 20, (b'tEXt', b'Title\\x00\\x1b]0;harm\\x07')))")
-    it.expect("harm")
-    seen = it.prompt()
-    assert len(sixels(seen)) == 1 and "harm" not in seen
-    for broken in ("P(rows, 20000, 20000)", "P(rows[:9], 30, 20)", "P(b'', 30, 20)", "P(rows, 20000, 0)"):
-        it.type(f"display({broken}) or 'don' 'e'\r")
-        seen = it.expect("'done'")
-        assert sixels(seen) == [] and "lair-figures-" in seen
-        it.prompt()
-    (directory,) = tmp_path.iterdir()
-    assert len(list(directory.iterdir())) == 4
-
-
-@pytest.mark.parametrize("answer", ["\x1b[?62;22c", "\x1b[?6c", "\x1b[?1;2c", "\x1b[?62;44c", "\x1b[?62;4n"])
-def test_a_terminal_without_sixel(terminal: Callable[..., Terminal], answer: str) -> None:
-    it = terminal("repl", "-s", "without")
-    sixel(it, answer)
-    it.say(PLOT.strip(), "lair: figures go into ")
-
-
-def test_a_multiplexer_answers_for_itself(terminal: Callable[..., Terminal]) -> None:
-    it = terminal("repl", "-s", "tmux", env={"TMUX": "x", "KITTY_WINDOW_ID": "1"})
-    it.prompt()
-    it.expect("\x1b[c")
-    assert not it.asked  # in kitty's way
-    it.type("\x1b[?1;2;4c")
-    it.type(PLOT)
-    it.expect("import")
-    assert len(sixels(it.prompt())) == 1
-
-
-def test_both_ways_are_kitty_s(terminal: Callable[..., Terminal]) -> None:
-    it = terminal("repl", "-s", "ways")
-    it.prompt()
-    it.type("\x1b_Gi=31;OK\x1b\\\x1b[?62;4c")
-    it.type(PLOT)
-    it.expect("import")
-    seen = it.prompt()
-    assert len(pictures(seen)) == 1 and sixels(seen) == []
-
-
 # ---- figures, elsewhere ----
 
 
@@ -394,6 +262,17 @@ def test_what_the_environment_says_of_figures(terminal: Callable[..., Terminal])
     it = terminal("exec", PLOT.strip(), env={"KITTY_WINDOW_ID": "1", "TMUX": "x"})
     it.wait()
     assert pictures(it.seen) == [] and "<Figure size" in it.seen
+    it = terminal("exec", PLOT.strip(), env={"TERM_PROGRAM": "iTerm.app"})
+    it.wait()
+    ((size, picture),) = re.findall("\x1b]1337;File=inline=1;size=([0-9]+):([^\x07]*)\x07", it.seen)
+    check_png(base64.b64decode(picture, validate=True))
+    assert len(base64.b64decode(picture)) == int(size) and "Figure size" not in it.seen
+
+
+def test_a_multiplexer_is_not_asked(terminal: Callable[..., Terminal]) -> None:
+    it = terminal("repl", "-s", "tmux", env={"TMUX": "x", "KITTY_WINDOW_ID": "1"})
+    it.say(PLOT.strip(), "lair: figures go into ")
+    assert not it.asked
 
 
 # ---- what is written while nothing runs ----
