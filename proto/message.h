@@ -817,7 +817,8 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
  * be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
  * that some session may write to. home: where a session finds its workspace, if it has a file system of its own.
  * forbid: array of rules as in sessions.conf.
- * packages_allow, packages_deny: arrays of patterns. ..._group: a control group of each warden holds this limit. */
+ * packages_allow, packages_deny: arrays of patterns. ..._group: a control group of each warden holds this limit.
+ * threads: how many the libraries of a session may start, 0 = 1; threads_given: even if checkpoints then fail. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -845,7 +846,9 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, RAW, requirements, OPTIONAL)                                                                          \
 	F(m, RAW, packages_allow, OPTIONAL)                                                                        \
 	F(m, RAW, packages_deny, OPTIONAL)                                                                         \
-	F(m, STR, home, OPTIONAL)
+	F(m, STR, home, OPTIONAL)                                                                                  \
+	F(m, UINT, threads, OPTIONAL)                                                                              \
+	F(m, FLAG, threads_given, OPTIONAL)
 /* Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
  * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. */
 #define WARDEN_FIELDS(F, m)                                                                                        \

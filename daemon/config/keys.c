@@ -212,6 +212,8 @@ static const struct key profile_rows[] = {
 	    .doc = "processes and threads of a session"),
 	KEY("cpu", PROCESSORS, cpu, "off", .min = 10, .max = 10000000, .optional = true,
 	    .doc = "how many processors a session may keep busy"),
+	KEY("threads", INT, threads, "cpu", .min = 1, .max = 1024, .optional = true, .absent = "cpu",
+	    .doc = "how many threads numpy's libraries may start; cpu: as many as that, rounded up; 1 without it"),
 	KEY("open_files", INT, open_files, "1024", .min = 32, .max = 1000000,
 	    .doc = "files open at once in one process"),
 	KEY("file_size", SIZE, file_size, "1G", .min = 4 * K, .max = 1024 * T, .optional = true,
@@ -246,5 +248,6 @@ const struct key_table profile_keys = {.keys = profile_rows, .n = ARRAY_SIZE(pro
 const struct key_order profile_orders[] = {
 	{.low = "cell_timeout", .high = "cell_timeout_max", .off_is_over = true},
 	{.low = "idle_ttl", .high = "hard_ttl"},
+	{.low = "threads", .high = "processes"},
 };
 const size_t n_profile_orders = ARRAY_SIZE(profile_orders);

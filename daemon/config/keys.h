@@ -8,7 +8,7 @@ struct key_table {
 	size_t n;
 };
 
-#define KEYS_MAX 64
+#define KEYS_MAX 80
 
 extern const struct key_table daemon_keys;  /* of struct config */
 extern const struct key_table profile_keys; /* of struct profile */

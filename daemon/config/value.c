@@ -46,17 +46,23 @@ static int expected(char *reason, const char *format, ...)
 
 /* ---- numbers ---- */
 
+static const char *absent_word(const struct key *key)
+{
+	return key->absent ? key->absent : "off";
+}
+
 static void number_format(char *text, size_t size, const struct key *key, uint64_t value)
 {
 	if (value == 0 && key->optional)
-		(void)snprintf(text, size, "off");
+		(void)snprintf(text, size, "%s", absent_word(key));
 	else
 		quantity_format(text, size, kind_of(key)->units, value);
 }
 
-static bool word_is_off(const char *text)
+static bool word_is_off(const struct key *key, const char *text)
 {
-	return strcasecmp(text, "off") == 0 || strcasecmp(text, "none") == 0;
+	return key->absent ? strcmp(text, key->absent) == 0
+			   : strcasecmp(text, "off") == 0 || strcasecmp(text, "none") == 0;
 }
 
 static int parse_number(void *slot, const struct key *key, const char *text, char *reason)
@@ -64,16 +70,19 @@ static int parse_number(void *slot, const struct key *key, const char *text, cha
 	const struct value_kind *kind = kind_of(key);
 	uint64_t *number = slot;
 	char min[32], max[32];
+	bool off = word_is_off(key, text);
 
-	if (word_is_off(text) ? key->optional : quantity_parse(number, kind->units, kind->bare, text)) {
-		if (word_is_off(text))
+	if (off ? key->optional : quantity_parse(number, kind->units, kind->bare, text)) {
+		if (off)
 			*number = 0;
-		if ((*number == 0 && key->optional) || (*number >= key->min && *number <= key->max))
+		if ((*number == 0 && key->optional && (off || !key->absent)) ||
+		    (*number >= key->min && *number <= key->max))
 			return 0;
 	}
 	quantity_format(min, sizeof(min), kind->units, key->min);
 	quantity_format(max, sizeof(max), kind->units, key->max);
-	return expected(reason, "%s from %s to %s%s", kind->what, min, max, key->optional ? ", or off" : "");
+	return expected(reason, "%s from %s to %s%s%s", kind->what, min, max, key->optional ? ", or " : "",
+			key->optional ? absent_word(key) : "");
 }
 
 static void print_number(const void *slot, const struct key *key, FILE *out)

@@ -40,6 +40,7 @@ struct key {
 	const char *initial; /* as it would stand in the file; NULL = empty */
 	uint64_t min, max;   /* of numbers */
 	bool optional;	     /* numbers: 0 and "off" are allowed; strings: empty is, and is NULL */
+	const char *absent;  /* numbers: what stands for 0 in place of "off" */
 	const char *const *words;
 	bool at_start;	 /* read when laird starts, not when it reads its settings again */
 	const char *doc; /* what it means, in one line */

@@ -485,6 +485,16 @@ static uint64_t processes_allowed(const struct profile *profile)
 	return profile->processes ? profile->processes + frozen : 0;
 }
 
+/* Of a session whose processors are not limited, one: there may be many of them. */
+static uint64_t threads_allowed(const struct profile *profile)
+{
+	uint64_t whole = MAX((profile->cpu + 999) / 1000, 1);
+
+	if (profile->threads)
+		return profile->threads;
+	return profile->processes ? MIN(whole, profile->processes) : whole;
+}
+
 static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
@@ -507,6 +517,8 @@ static int configure_send(struct nursery *nursery)
 		.workspace_size = profile->workspace_size,
 		.scratch_size = profile->scratch_size,
 		.text_max = profile->text_size,
+		.threads = threads_allowed(profile),
+		.threads_given = profile->threads != 0,
 		.level = bytes_of(profile->level),
 		.home = bytes_of(profile->home),
 		.packages = bytes_of(packages[profile->packages]),

@@ -182,6 +182,7 @@ static const struct {
 	[HELPER_RETURN_CACHE] = {SETUP, "return_cache"},
 	[HELPER_PLACES] = {SETUP, "places"},
 	[HELPER_THREADS] = {SETUP, "threads"},
+	[HELPER_ALLOW_THREADS] = {SETUP, "allow_threads"},
 	[HELPER_SETTLE] = {SETUP, "settle"},
 	[HELPER_MOVE_IN] = {SETUP, "move_in"},
 	[HELPER_VERSION] = {SETUP, "version"},

@@ -392,6 +392,11 @@ bool cage_starts_programs(const struct cage *cage)
 	return cage->subprocess;
 }
 
+bool cage_shows_threads(const struct cage *cage)
+{
+	return cage->namespaces & CLONE_NEWNS;
+}
+
 bool cage_has_terminals(const struct cage *cage)
 {
 	return cage->terminals;

@@ -62,6 +62,8 @@ bool cage_sets_looks(const struct cage *cage);
 bool cage_has_uid_alone(const struct cage *cage);
 /* Whether the session may start programs. */
 bool cage_starts_programs(const struct cage *cage);
+/* Whether the session sees its threads, without which none can be copied. */
+bool cage_shows_threads(const struct cage *cage);
 /* Whether the session has terminals of its own. */
 bool cage_has_terminals(const struct cage *cage);
 

@@ -132,6 +132,11 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
+def allow_threads(variable: str, n: int) -> None:
+    """For libraries that are imported later, and for programs."""
+    os.environ[variable] = str(n)
+
+
 def settle() -> None:
     """Nothing here is garbage. If a collection in a session touched these objects, every page that it touches would
     be copied."""

@@ -20,6 +20,7 @@
 #include "refusal/changeable.h"
 #include "refusal/oserror.h"
 #include "refusal/refusal.h"
+#include "threads.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -46,17 +47,12 @@ static int fail_python(struct python_report *report, const char *what)
 
 /* ---- before Python ---- */
 
-/* Libraries read these when they are imported. They must start no threads, which would not survive a fork. A
- * profile may set other values. */
+/* Libraries read these when they are imported. A profile may set other values. */
 static const struct {
 	const char *name, *value;
 } defaults[] = {
 	{"PATH", "/usr/local/bin:/usr/bin:/bin"},
 	{"LANG", "C.UTF-8"},
-	{"OPENBLAS_NUM_THREADS", "1"},
-	{"OMP_NUM_THREADS", "1"},
-	{"MKL_NUM_THREADS", "1"},
-	{"NUMEXPR_NUM_THREADS", "1"},
 	{"MPLBACKEND", "Agg"},
 };
 
@@ -76,6 +72,7 @@ static void environment_set(const struct configure_message *configure)
 		*equals = '\0';
 		setenv(entry, equals + 1, 1);
 	}
+	threads_begin();
 	setlocale(LC_CTYPE, "C.UTF-8");
 }
 

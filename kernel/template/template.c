@@ -11,6 +11,7 @@
 #include "refusal/changeable.h"
 #include "refusal/policy.h"
 #include "startup.h"
+#include "threads.h"
 #include "warden/warden.h"
 
 #include <limits.h>
@@ -26,6 +27,7 @@ struct template
 	int channel;
 	struct python_report python;
 	struct cage *cage;
+	unsigned threads; /* of a session's libraries */
 	char buffer[CHANNEL_SIZE_MAX];
 	char workspace[PATH_MAX]; /* of the warden being made */
 };
@@ -132,6 +134,23 @@ static int warm(struct template *template)
 	return say_failed(template, 0, template->python.reason) ? -EIO : -EPERM;
 }
 
+static int allow_threads(struct template *template, unsigned n)
+{
+	char reason[256];
+
+	if (template->threads <= 1 || threads_allow(n, reason, sizeof(reason)) == 0)
+		return 0;
+	return say_failed(template, 0, reason) ? -EIO : -EPERM;
+}
+
+/* Where threads cannot be copied, a session has more than one only if its profile says so. */
+static unsigned threads_wanted(const struct template *template, const struct configure_message *configure)
+{
+	bool wanted = configure->threads_given || cage_shows_threads(template->cage);
+
+	return wanted ? (unsigned)configure->threads : 1;
+}
+
 /* @hurriedp: whether python_warm is left to do. */
 static int load(struct template *template, bool *hurriedp)
 {
@@ -156,7 +175,8 @@ static int load(struct template *template, bool *hurriedp)
 		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
 	if (policy_configure(&configure, template->python.places) < 0)
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
-	return 0;
+	template->threads = threads_wanted(template, &configure);
+	return allow_threads(template, template->threads);
 }
 
 /* @fds: the warden's end of the control pair, then the doors of its control groups, ended by -1. */
@@ -209,8 +229,12 @@ static int serve_waiting(struct template *template)
 	for (; !r && is_spoken_to(template, patience_ms); patience_ms = 0)
 		r = serve_one(template);
 	if (!r)
+		r = allow_threads(template, 1);
+	if (!r)
 		r = warm(template);
-	return r ? r : cage_prepare_again(template->cage);
+	if (!r)
+		r = cage_prepare_again(template->cage);
+	return r ? r : allow_threads(template, template->threads);
 }
 
 int template_run(int channel)

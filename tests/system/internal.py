@@ -26,7 +26,8 @@ class Configure(Message):
     may be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
     that some session may write to. home: where a session finds its workspace, if it has a file system of its own.
     forbid: array of rules as in sessions.conf. packages_allow, packages_deny: arrays of patterns. ..._group: a
-    control group of each warden holds this limit."""
+    control group of each warden holds this limit. threads: how many the libraries of a session may start, 0 = 1;
+    threads_given: even if checkpoints then fail."""
 
     TYPE = "configure"
     profile: Str
@@ -56,6 +57,8 @@ class Configure(Message):
     packages_allow: Raw = None
     packages_deny: Raw = None
     home: Str | None = None
+    threads: Uint = 0
+    threads_given: Flag = False
 
 
 class MakeWarden(Message):

@@ -127,6 +127,7 @@ static void test_values(void)
 		       "idle_ttl = 1.5\n"
 		       "memory = 1.5G\n"
 		       "cpu = 1.5\n"
+		       "threads = cpu\n"
 		       "text_size = 4096\n"
 		       "read = /usr\n"
 		       "  /etc /bin\n"
@@ -157,7 +158,8 @@ static void test_values(void)
 	profile = config_profile(config, BYTES("big"));
 	CHECK(profile->cell_timeout == 5400000000 && profile->cell_timeout_max == 0);
 	CHECK(profile->grace == 250000 && profile->idle_ttl == 1500000 && profile->hard_ttl == 86400000000);
-	CHECK(profile->memory == 3ULL << 29 && profile->cpu == 1500 && profile->text_size == 4096);
+	CHECK(profile->memory == 3ULL << 29 && profile->cpu == 1500 && !profile->threads &&
+	      profile->text_size == 4096);
 	CHECK(profile->read.n == 4 && !strcmp(profile->read.items[2], "/bin") && !profile->read.items[4]);
 	CHECK(profile->write.n == 0 && profile->preload.n == 0);
 	CHECK(profile->env.n == 4 && !strcmp(profile->env.items[1], "B=two words"));
@@ -308,6 +310,9 @@ static const struct {
 	{"[profile a]\ncpu = 9m\n", "expected a number of processors (2, 1.5, 200m) from 10m to 10000, or off"},
 	{"[profile a]\ncpu = 1.5 2\n", "expected a number of processors"},
 	{"[profile a]\ncpu = -1\n", "expected a number of processors"},
+	{"[profile a]\nthreads = off\n", "2: threads = off: expected a number from 1 to 1024, or cpu"},
+	{"[profile a]\nthreads = 0\n", "expected a number from 1 to 1024, or cpu"},
+	{"[profile a]\nprocesses = 3\nthreads = 4\n", "3: threads = 4 is over processes = 3"},
 	{"[profile a]\nmemory = 99999999999T\n", "expected a size"},
 	{"[profile a]\nsubprocess = maybe\n", "expected on or off"},
 	{"[profile a]\nlevel = high\n", "expected one of: strong "},
