@@ -29,29 +29,34 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, profile, OPTIONAL)                                                                               \
 	F(m, STR, key, OPTIONAL)
-#define EXEC_FIELDS(F, m)                                                                                          \
-	F(m, STR, session, OPTIONAL)                                                                               \
-	F(m, STR, profile, OPTIONAL)                                                                               \
+/* A cell: its code and its options, which the daemon keeps in this form, writes down and hands to the interpreter.
+ * figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run.
+ * again: calls may repeat what was done before. notebook: JSON, how a notebook wants the cell to be run. */
+#define CELL_OPTIONS_FIELDS(F, m)                                                                                  \
 	F(m, STR, code, REQUIRED)                                                                                  \
-	F(m, REAL, timeout, OPTIONAL)                                                                              \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
 	F(m, FLAG, input, OPTIONAL)                                                                                \
-	F(m, STR, key, OPTIONAL)                                                                                   \
-	F(m, FLAG, detach, OPTIONAL)                                                                               \
-	F(m, UINT, stdout, OPTIONAL)                                                                               \
-	F(m, UINT, stderr, OPTIONAL)                                                                               \
-	F(m, UINT, displays, OPTIONAL)                                                                             \
 	F(m, STR, figure, OPTIONAL)                                                                                \
 	F(m, FLAG, values, OPTIONAL)                                                                               \
 	F(m, RAW, env, OPTIONAL)                                                                                   \
 	F(m, STR, directory, OPTIONAL)                                                                             \
 	F(m, FLAG, reload, OPTIONAL)                                                                               \
-	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
 	F(m, RAW, functions, OPTIONAL)                                                                             \
 	F(m, FLAG, again, OPTIONAL)                                                                                \
 	F(m, STR, notebook, OPTIONAL)                                                                              \
-	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, packages, OPTIONAL)
+#define EXEC_FIELDS(F, m)                                                                                          \
+	F(m, STR, session, OPTIONAL)                                                                               \
+	F(m, STR, profile, OPTIONAL)                                                                               \
+	CELL_OPTIONS_FIELDS(F, m)                                                                                  \
+	F(m, REAL, timeout, OPTIONAL)                                                                              \
+	F(m, STR, key, OPTIONAL)                                                                                   \
+	F(m, FLAG, detach, OPTIONAL)                                                                               \
+	F(m, UINT, stdout, OPTIONAL)                                                                               \
+	F(m, UINT, stderr, OPTIONAL)                                                                               \
+	F(m, UINT, displays, OPTIONAL)                                                                             \
+	F(m, FLAG, unlimited, OPTIONAL)                                                                            \
+	F(m, UINT, birth, OPTIONAL)
 /* The answer to a call: a value, or an error's name and text. exec: the id of an own unanswered exec or attach.
  * hold: no answer yet, the call is put aside, and text says why. */
 #define RETURN_FIELDS(F, m)                                                                                        \
@@ -1043,21 +1048,10 @@ WIRE_MESSAGE(files_compared_message, "files_compared", NO_ID, FILES_COMPARED_FIE
 
 /* ---- router to interpreter (a link) ---- */
 
-/* figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run.
- * notebook: JSON, how a notebook wants the cell to be run. */
+/* options: a map. */
 #define RUN_FIELDS(F, m)                                                                                           \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
-	F(m, STR, code, REQUIRED)                                                                                  \
-	F(m, FLAG, stream, OPTIONAL)                                                                               \
-	F(m, FLAG, input, OPTIONAL)                                                                                \
-	F(m, STR, figure, OPTIONAL)                                                                                \
-	F(m, FLAG, values, OPTIONAL)                                                                               \
-	F(m, RAW, env, OPTIONAL)                                                                                   \
-	F(m, STR, directory, OPTIONAL)                                                                             \
-	F(m, FLAG, reload, OPTIONAL)                                                                               \
-	F(m, RAW, functions, OPTIONAL)                                                                             \
-	F(m, STR, notebook, OPTIONAL)                                                                              \
-	F(m, RAW, packages, OPTIONAL)
+	F(m, BIN, options, REQUIRED)
 /* Like run. "save": save into the descriptor that travels along, at most size bytes; variables that cannot be
  * saved within half of budget seconds are left out. "load": load what begins in it at offset. */
 #define TASK_FIELDS(F, m)                                                                                          \
@@ -1100,6 +1094,7 @@ WIRE_MESSAGE(files_compared_message, "files_compared", NO_ID, FILES_COMPARED_FIE
 	F(m, RAW, requirements, REQUIRED)
 
 WIRE_MESSAGE(run_message, "run", NO_ID, RUN_FIELDS);
+WIRE_MESSAGE(cell_options, "options", NO_ID, CELL_OPTIONS_FIELDS);
 WIRE_MESSAGE(question_message, "question", NO_ID, QUESTION_FIELDS);
 WIRE_MESSAGE(task_message, "task", NO_ID, TASK_FIELDS);
 WIRE_MESSAGE(answer_message, "answer", NO_ID, ANSWER_FIELDS);

@@ -142,14 +142,9 @@ static int profile_write(struct warden *warden)
 
 static int code_write(struct ledger *ledger, struct cell *cell)
 {
-	const struct cell_options *options = &cell->options;
-	struct code_record record = {
-		.promise = cell->reply.promise->serial,
-		.code = cell->code,
-	};
+	const struct code_record record = {.promise = cell->reply.promise->serial, .options = cell->encoded};
 	int r;
 
-	OPTION_VALUES(RECORD_PUT, options);
 	if (cell->written || cell->task != CELL_CODE)
 		return 0;
 	r = ledger_append(ledger, &code_record_schema, &record);
@@ -312,10 +307,7 @@ static int family_write(struct snapshot *snapshot, struct warden *warden)
 
 static uint64_t alive_of_cell(const struct cell *cell)
 {
-	const struct cell_options *options = &cell->options;
-
-	return LEDGER_RECORD_OVERHEAD + cell->code.size + options->env.size + options->directory.size +
-	       options->functions.size + options->packages.size + cell->calls.size +
+	return LEDGER_RECORD_OVERHEAD + cell->encoded.size + cell->calls.size +
 	       cell->calls.n * LEDGER_RECORD_OVERHEAD + cell->displays.size +
 	       cell->displays.n * LEDGER_RECORD_OVERHEAD;
 }

@@ -51,16 +51,6 @@ static void text_from(char *text, size_t size, struct bytes from)
 
 /* ---- what it works on ---- */
 
-static struct code_record code_of(const struct revival *revival, uint64_t promise)
-{
-	struct code_record record;
-	size_t next = 0;
-
-	if (!old_family_record(revival->old, &next, &code_record_schema, promise, &record))
-		record = (struct code_record){.code = BYTES("")};
-	return record;
-}
-
 static void displays_from(const struct revival *revival, struct cell *cell, uint64_t promise,
 			  const struct cell_record *cell_record)
 {
@@ -192,11 +182,12 @@ static void output_limit_from(struct output *output, uint64_t most)
 static int code_from(struct cell **cellp, const struct revival *revival, const struct session *session,
 		     const struct cell_record *cell_record, const struct address *address)
 {
-	const struct code_record code = code_of(revival, cell_record->promise), *record = &code;
-	struct exec_request request = {.code = code.code};
+	struct code_record record;
+	size_t next = 0;
 
-	OPTION_VALUES(RECORD_TAKE, &request);
-	return cell_new(cellp, &request, address, cell_record->timeout, session->profile->output_size);
+	if (!old_family_record(revival->old, &next, &code_record_schema, cell_record->promise, &record))
+		return -EBADMSG;
+	return cell_new(cellp, record.options, address, cell_record->timeout, session->profile->output_size);
 }
 
 static void cell_values_from(struct cell *cell, const struct revival *revival, const struct cell_record *record)

@@ -72,40 +72,26 @@ const char *cell_option_wrong(const struct exec_request *exec)
 	return NULL;
 }
 
-/* ---- its life ---- */
-
-static int span_copy(struct bytes *copy, struct bytes span)
+int cell_options_put(msgpack_sbuffer *buffer, const struct exec_request *exec)
 {
-	char *data = span.data ? malloc(span.size + 1) : NULL;
+	struct cell_options record;
 
-	if (!data)
-		return span.data ? -ENOMEM : 0;
-	memcpy(data, span.data, span.size);
-	*copy = (struct bytes){.data = data, .size = span.size};
-	return 0;
+	CELL_OPTIONS_FIELDS(RECORD_PUT, exec)
+	return wire_encode_body(buffer, &cell_options_schema, &record);
 }
 
-static int cell_copy(struct cell *cell, const struct exec_request *request)
-{
-	int r;
+/* ---- its life ---- */
 
-	r = span_copy(&cell->code, request->code);
-	if (!r)
-		r = span_copy(&cell->options.figure, request->figure);
-	if (!r)
-		r = span_copy(&cell->options.env, request->env);
-	if (!r)
-		r = span_copy(&cell->options.directory, request->directory);
-	if (!r)
-		r = span_copy(&cell->options.functions, request->functions);
-	if (!r)
-		r = span_copy(&cell->options.notebook, request->notebook);
-	if (!r)
-		r = span_copy(&cell->options.packages, request->packages);
-	cell->options.values = request->values;
-	cell->options.reload = request->reload;
-	cell->options.again = request->again;
-	return r;
+static int options_copy(struct cell *cell, struct bytes options)
+{
+	struct wire_fault fault;
+	char *data = malloc(options.size + 1);
+
+	if (!data)
+		return -ENOMEM;
+	memcpy(data, options.data, options.size);
+	cell->encoded = (struct bytes){.data = data, .size = options.size};
+	return wire_decode_known(&cell->options, &cell_options_schema, cell->encoded, &fault) ? -EBADMSG : 0;
 }
 
 static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, size_t output_limit)
@@ -126,39 +112,34 @@ static struct cell *cell_alloc(const struct address *reply, uint64_t timeout, si
 	return cell;
 }
 
-uint64_t cell_price(const struct exec_request *request)
+uint64_t cell_price(struct bytes options)
 {
-	return sizeof(struct cell) +
-	       2 * (request->code.size + request->env.size + request->directory.size + request->functions.size +
-		    request->notebook.size + request->packages.size);
+	return sizeof(struct cell) + 2 * options.size;
 }
 
-static void cell_charge(struct cell *cell, const struct exec_request *request)
+static void cell_charge(struct cell *cell)
 {
 	cell->user = cell->reply.promise->shelf->user;
-	cell->paid = cell_price(request);
+	cell->paid = cell_price(cell->encoded);
 	user_charge(cell->user, cell->paid);
 	cell->displays.user = cell->calls.user = cell->user;
 	output_paid_by(&cell->stdout_, cell->user);
 	output_paid_by(&cell->stderr_, cell->user);
 }
 
-int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
+int cell_new(struct cell **cellp, struct bytes options, const struct address *reply, uint64_t timeout,
 	     size_t output_limit)
 {
 	struct cell *cell = cell_alloc(reply, timeout, output_limit);
+	int r = cell ? options_copy(cell, options) : -ENOMEM;
 
-	if (!cell)
-		return -ENOMEM;
-	if (cell_copy(cell, request)) {
+	if (r) {
 		cell_free(cell);
-		return -ENOMEM;
+		return r;
 	}
 	promise_is_cell(reply->promise);
 	reply->promise->running = cell;
-	cell_charge(cell, request);
-	cell->stream = request->stream;
-	cell->input = request->input;
+	cell_charge(cell);
 	*cellp = cell;
 	return 0;
 }
@@ -189,7 +170,7 @@ bool cell_ask(struct cell *cell, const struct ask_message *ask)
 {
 	struct promise *promise = cell->reply.promise;
 
-	if (!cell->input)
+	if (!cell->options.input)
 		return false;
 	free(cell->prompt);
 	cell->prompt = strndup(ask->prompt.data, ask->prompt.size);
@@ -218,13 +199,7 @@ struct cell *cell_free(struct cell *cell)
 			displays_deinit(&cell->displays);
 		if (cell->calls.n > 0 || cell->calls.functions)
 			calls_deinit(&cell->calls);
-		free((char *)cell->code.data);
-		free((char *)cell->options.functions.data);
-		free((char *)cell->options.figure.data);
-		free((char *)cell->options.env.data);
-		free((char *)cell->options.directory.data);
-		free((char *)cell->options.notebook.data);
-		free((char *)cell->options.packages.data);
+		free((char *)cell->encoded.data);
 		free(cell);
 	}
 	return NULL;

@@ -7,12 +7,6 @@
 #include "output.h"
 #include "promise.h"
 
-/* How a cell is to be run, as `run` has it; owned copies, NULL data if absent. */
-struct cell_options {
-	struct bytes figure, env, directory, functions, notebook, packages;
-	bool values, reload, again;
-};
-
 /* Code of a client, or a task of ours: see saving.h. */
 enum cell_task { CELL_CODE, CELL_SAVE, CELL_LOAD };
 
@@ -43,18 +37,17 @@ struct cell {
 	uint64_t after;		 /* it began in the state after that cell */
 	uint64_t timeout;	 /* microseconds, 0 = none */
 	uint64_t asked, started; /* event_now(); asked 0: a router that did not know it has begun it */
-	bool stream, input;
-	bool asking;   /* an `ask` is unanswered */
-	uint64_t asks; /* how many there have been */
-	char *prompt;  /* its words */
-	bool password; /* its answer is not to be shown */
+	bool asking;		 /* an `ask` is unanswered */
+	uint64_t asks;		 /* how many there have been */
+	char *prompt;		 /* its words */
+	bool password;		 /* its answer is not to be shown */
 	bool timed_out;
-	bool audited;	   /* the audit log tells of it, however often it has to be begun */
-	bool written;	   /* its code and options are in the ledger */
-	struct bytes code; /* owned */
-	struct cell_options options;
-	struct user *user; /* who pays */
-	uint64_t paid;	   /* for code and options */
+	bool audited;		     /* the audit log tells of it, however often it has to be begun */
+	bool written;		     /* its options are in the ledger */
+	struct bytes encoded;	     /* code and options, owned */
+	struct cell_options options; /* the same, decoded */
+	struct user *user;	     /* who pays */
+	uint64_t paid;		     /* for its options */
 	struct output stdout_, stderr_;
 	uint64_t stdout_stray, stderr_stray; /* how much of them was written before it began */
 	struct displays displays;
@@ -78,12 +71,14 @@ struct cell {
 
 /* NULL, or a sentence about the option that cannot have such a value. Static. */
 const char *cell_option_wrong(const struct exec_request *exec);
+/* Append the options of @exec, encoded. Returns 0 or -ENOMEM. */
+int cell_options_put(msgpack_sbuffer *buffer, const struct exec_request *exec);
 
-/* What a cell of @request takes of its user's room: it is in the ledger, too. */
-uint64_t cell_price(const struct exec_request *request);
-/* Copies what it needs of @request, and charges its price to the user of the promise's shelf. Returns 0 or
+/* What a cell with these encoded options takes of its user's room: they are in the ledger, too. */
+uint64_t cell_price(struct bytes options);
+/* Copies the encoded @options, and charges their price to the user of the promise's shelf. Returns 0, -EBADMSG or
  * -ENOMEM. */
-int cell_new(struct cell **cellp, const struct exec_request *request, const struct address *reply, uint64_t timeout,
+int cell_new(struct cell **cellp, struct bytes options, const struct address *reply, uint64_t timeout,
 	     size_t output_limit);
 /* The same for a task. */
 int cell_new_task(struct cell **cellp, enum cell_task task, const struct address *reply, uint64_t timeout);

@@ -192,21 +192,27 @@ static void exec_in(struct sessions *sessions, const struct address *from, const
 		    struct session *session, bool made)
 {
 	const struct profile *profile = session->profile;
-	/* What it comes back with may wait in one that has just been made, and is not the client's. */
-	bool room = (made || session_room_for_cell(sessions, from, session)) &&
-		    user_room(sessions, from, session->owner, cell_price(exec));
+	msgpack_sbuffer options;
+	bool encoded, room;
 	struct cell *cell;
 
-	if (room && !cell_new(&cell, exec, from, exec_timeout(exec, profile), profile->output_size)) {
+	msgpack_sbuffer_init(&options);
+	encoded = !cell_options_put(&options, exec);
+	/* What it comes back with may wait in one that has just been made, and is not the client's. */
+	room = (made || session_room_for_cell(sessions, from, session)) &&
+	       user_room(sessions, from, session->owner, cell_price(wire_bytes(&options)));
+	if (room && encoded &&
+	    !cell_new(&cell, wire_bytes(&options), from, exec_timeout(exec, profile), profile->output_size)) {
 		session_exec(session, cell);
 		if (exec->detach)
 			exec_detach(sessions, from, exec);
-		return;
+	} else {
+		if (room)
+			client_error(sessions->clients, from, "internal", "out of memory");
+		if (made)
+			session_end(session, "shutdown");
 	}
-	if (room)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	if (made)
-		session_end(session, "shutdown");
+	msgpack_sbuffer_destroy(&options);
 }
 
 void handle_exec(struct sessions *sessions, const struct address *from, const struct request *request)

@@ -206,7 +206,7 @@ void audit_log_opened(const struct session *session)
 
 void audit_log_exec(const struct session *session, const struct cell *cell)
 {
-	struct bytes code = cell->code;
+	struct bytes code = cell->options.code;
 
 	if (off(session) || cell->task != CELL_CODE)
 		return;

@@ -60,10 +60,10 @@ static void entry_append(struct journal *journal, struct entry *entry)
 
 void journal_add(struct journal *journal, const struct cell *cell, const struct verdict *verdict)
 {
-	size_t size = MIN(cell->code.size, CODE_MAX);
+	size_t size = MIN(cell->options.code.size, CODE_MAX);
 	struct entry *entry;
 
-	while (size > 0 && size < cell->code.size && (cell->code.data[size] & 0xc0) == 0x80)
+	while (size > 0 && size < cell->options.code.size && (cell->options.code.data[size] & 0xc0) == 0x80)
 		size--;
 	entry = calloc(1, sizeof(*entry) + size);
 	if (!entry)
@@ -73,9 +73,9 @@ void journal_add(struct journal *journal, const struct cell *cell, const struct 
 	entry->returncode = verdict->returncode;
 	entry->duration_ms = cell_duration(cell);
 	snprintf(entry->cause, sizeof(entry->cause), "%s", verdict->cause ? verdict->cause : "");
-	entry->code_size = cell->code.size;
+	entry->code_size = cell->options.code.size;
 	entry->size = size;
-	memcpy(entry->code, cell->code.data, size);
+	memcpy(entry->code, cell->options.code.data, size);
 	entry_append(journal, entry);
 }
 

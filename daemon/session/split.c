@@ -253,19 +253,13 @@ static struct promise *promise_make(const struct session *session)
 static int cell_copy(struct session *session, const struct session *parent)
 {
 	const struct cell *from = parent->cell;
-	struct exec_request request = {.code = from->code};
 	struct address address = {.uid = session->owner, .id = 1, .promise = promise_make(session)};
 	struct call *call;
 	int r;
 
 	if (!address.promise)
 		return -ENOMEM;
-	{
-		const struct cell_options *record = &from->options;
-
-		OPTION_VALUES(RECORD_TAKE, &request);
-	}
-	r = cell_new(&session->cell, &request, &address, from->timeout, session->profile->output_size);
+	r = cell_new(&session->cell, from->encoded, &address, from->timeout, session->profile->output_size);
 	if (r) {
 		promise_forget(address.promise);
 		return r;

@@ -76,21 +76,7 @@ static void stray_hand_over(struct session *session)
 
 static int send_run(struct session *session, const struct cell *cell)
 {
-	const struct run_message run = {
-		.cell = cell->number,
-		.code = cell->code,
-		.stream = cell->stream,
-		.input = cell->input,
-		.figure = cell->options.figure,
-		.values = cell->options.values,
-		.env = cell->options.env,
-		.directory = cell->options.directory,
-		.reload = cell->options.reload,
-		.functions = wire_count(cell->options.functions) ? cell->options.functions
-								 : (struct bytes){.data = NULL},
-		.notebook = cell->options.notebook,
-		.packages = cell->options.packages,
-	};
+	const struct run_message run = {.cell = cell->number, .options = cell->encoded};
 
 	return interpreter_send(session->live, &run_message_schema, &run);
 }

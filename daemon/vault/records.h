@@ -193,8 +193,6 @@
 	F(m, UINT, timeout, OPTIONAL)                                                                              \
 	F(m, UINT, asked, OPTIONAL)                                                                                \
 	F(m, UINT, started, OPTIONAL)                                                                              \
-	F(m, FLAG, stream, OPTIONAL)                                                                               \
-	F(m, FLAG, input, OPTIONAL)                                                                                \
 	F(m, FLAG, asking, OPTIONAL)                                                                               \
 	F(m, UINT, asks, OPTIONAL)                                                                                 \
 	F(m, UINT, stdout_stray, OPTIONAL)                                                                         \
@@ -218,20 +216,10 @@
 	F(m, UINT, task, OPTIONAL)                                                                                 \
 	F(m, UINT, telling, OPTIONAL)                                                                              \
 	F(m, FLAG, last_save, OPTIONAL)
-#define OPTION_VALUES(F, m)                                                                                        \
-	F(m, STR, figure, OPTIONAL)                                                                                \
-	F(m, BIN, env, OPTIONAL)                                                                                   \
-	F(m, STR, directory, OPTIONAL)                                                                             \
-	F(m, FLAG, values, OPTIONAL)                                                                               \
-	F(m, FLAG, reload, OPTIONAL)                                                                               \
-	F(m, FLAG, again, OPTIONAL)                                                                                \
-	F(m, BIN, functions, OPTIONAL)                                                                             \
-	F(m, STR, notebook, OPTIONAL)                                                                              \
-	F(m, BIN, packages, OPTIONAL)
+/* options: as in run. */
 #define CELL_CODE_FIELDS(F, m)                                                                                     \
 	F(m, UINT, promise, REQUIRED)                                                                              \
-	F(m, STR, code, REQUIRED)                                                                                  \
-	OPTION_VALUES(F, m)
+	F(m, BIN, options, REQUIRED)
 /* What a question is about, by its number in the family. */
 #define ABOUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, number, REQUIRED)                                                                               \

@@ -493,21 +493,21 @@ static PyObject *source_of(struct bytes code, PyObject *filename)
 
 /* What the cell needs is installed before it runs: what is asked for with it, what it says itself in a block of PEP
  * 723, and what its profile has for all. Returns false with an exception. */
-static bool packages_there(const struct run_message *run, PyObject *source)
+static bool packages_there(uint64_t number, struct bytes wanted, PyObject *source)
 {
 	const char *text = PyUnicode_AsUTF8(source);
 	PyObject *packages, *done = NULL;
 
 	if (!text)
 		PyErr_Clear();
-	done = PyObject_CallFunction(helper(HELPER_PACKAGES_NOTE), "K", (unsigned long long)run->cell);
+	done = PyObject_CallFunction(helper(HELPER_PACKAGES_NOTE), "K", (unsigned long long)number);
 	if (!done)
 		return false;
 	Py_CLEAR(done);
-	if (!run->packages.data && PyList_GET_SIZE(helper(HELPER_PACKAGES_DUE)) == 0 &&
+	if (!wanted.data && PyList_GET_SIZE(helper(HELPER_PACKAGES_DUE)) == 0 &&
 	    (!text || !strstr(text, "# /// script")))
 		return true;
-	packages = unpack_strings(run->packages);
+	packages = unpack_strings(wanted);
 	if (packages)
 		done = PyObject_CallFunctionObjArgs(helper(HELPER_INSTALL), packages, source, NULL);
 	Py_XDECREF(packages);
@@ -516,18 +516,18 @@ static bool packages_there(const struct run_message *run, PyObject *source)
 }
 
 /* Returns false with an exception. */
-static bool notebook_entered(const struct run_message *run, PyObject *source)
+static bool notebook_entered(uint64_t number, struct bytes note, PyObject *source)
 {
 	PyObject *kind;
 
 	cells.kind = 0;
 	cells.quiet = false;
-	cells.number = run->cell;
-	if (!run->notebook.data)
+	cells.number = number;
+	if (!note.data)
 		return true;
 	cells.kind = KIND_CELL;
-	kind = PyObject_CallFunction(helper(HELPER_NOTEBOOK_ENTER), "s#KO", run->notebook.data,
-				     (Py_ssize_t)run->notebook.size, (unsigned long long)run->cell, source);
+	kind = PyObject_CallFunction(helper(HELPER_NOTEBOOK_ENTER), "s#KO", note.data, (Py_ssize_t)note.size,
+				     (unsigned long long)number, source);
 	if (kind) {
 		cells.kind = PyLong_AsLong(kind);
 		cells.quiet = cells.kind > 0 && (cells.kind & KIND_QUIET);
@@ -557,27 +557,28 @@ static PyObject *run_as_wanted(struct cell_result *result, PyObject *source, PyO
 	return run_source(result, source, filename);
 }
 
-void cell_run(struct cell_result *result, const struct run_message *run)
+void cell_run(struct cell_result *result, uint64_t number, const struct cell_options *options)
 {
-	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)run->cell);
-	PyObject *source = filename ? source_of(run->code, filename) : NULL, *value = NULL;
+	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
+	PyObject *source = filename ? source_of(options->code, filename) : NULL, *value = NULL;
 
 	*result = (struct cell_result){0};
-	cells.of_session = run->cell != 0;
-	cells.surrounded = run->env.data;
+	cells.of_session = number != 0;
+	cells.surrounded = options->env.data;
 	/* Python shows a warning once for each line of code, and each cell has another first line. So the record of
 	 * the last cell is dropped. */
 	if (source && PyDict_DelItem(cells.globals, cells.warning_registry) < 0)
 		PyErr_Clear();
-	if (source && notebook_entered(run, source) && (!run->reload || edited_reloaded()) &&
-	    (!options_wanted(run) || options_set(run) == 0) && (!cells.of_session || packages_there(run, source)))
+	if (source && notebook_entered(number, options->notebook, source) &&
+	    (!options->reload || edited_reloaded()) && (!options_wanted(options) || options_set(options) == 0) &&
+	    (!cells.of_session || packages_there(number, options->packages, source)))
 		value = run_as_wanted(result, source, filename);
 	if (!value || display(result, value) < 0)
 		fail(result);
 	if (source && cells.kind != KIND_MESSAGE)
 		announce_end(result, source);
 	end_figures(result);
-	if (options_wanted(run))
+	if (options_wanted(options))
 		options_reset();
 	notebook_left(filename);
 	Py_XDECREF(value);

@@ -20,9 +20,10 @@ int cell_init(size_t text_max);
 /* Whether cells that break a rule of the profile are refused. */
 void cell_heed_rules(bool heed);
 
-/* Run the code of @run, as <cell NUMBER>. @result has the outcome in any case, and no exception is left. If the
- * cell failed, its traceback has been written to stderr. SIGINT may arrive at any time. */
-void cell_run(struct cell_result *result, const struct run_message *run);
+/* Run the code of @options, as <cell @number>; 0: a rehearsal. @result has the outcome in any case, and no
+ * exception is left. If the cell failed, its traceback has been written to stderr. SIGINT may arrive at any time.
+ */
+void cell_run(struct cell_result *result, uint64_t number, const struct cell_options *options);
 /* The same for a task, which reads or writes @fd. */
 void cell_task(struct cell_result *result, const struct task_message *task, int fd);
 /* The value of _. New reference; NULL, without an exception, if there is none. */

@@ -249,11 +249,11 @@ static void answers_forget(void)
 }
 
 /* A cell may call what it is given, and only as long as it runs. */
-static void functions_offer(const struct run_message *run)
+static void functions_offer(uint64_t cell, struct bytes offered)
 {
-	PyObject *functions = run->functions.data ? unpack_object(run->functions) : PyList_New(0);
+	PyObject *functions = unpack_object(offered);
 
-	calls_begin(run->cell);
+	calls_begin(cell);
 	if (functions)
 		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_OFFER), functions));
 	Py_XDECREF(functions);
@@ -266,16 +266,18 @@ static void functions_take_back(void)
 	PyErr_Clear();
 }
 
-static void cell_around(struct cell_result *result, const struct run_message *run)
+static void cell_around(struct cell_result *result, uint64_t number, const struct cell_options *options)
 {
-	if (run->functions.data)
-		functions_offer(run);
-	cell_begin(run->cell, run->stream, run->input);
-	cell_run(result, run);
+	bool offers = wire_count(options->functions) > 0;
+
+	if (offers)
+		functions_offer(number, options->functions);
+	cell_begin(number, options->stream, options->input);
+	cell_run(result, number, options);
 	cell_end();
-	if (run->functions.data)
+	if (offers)
 		functions_take_back();
-	if (run->input)
+	if (options->input)
 		answers_forget();
 }
 
@@ -347,15 +349,17 @@ static void end_if_child(const struct cell_result *result)
 static int serve_run(const struct wire_frame *message)
 {
 	struct cell_result result;
+	struct cell_options options;
 	struct run_message run;
+	struct wire_fault fault;
 	int r;
 
 	r = exec_channel_decode(&run, &run_message_schema, message);
-	if (r)
-		return r;
+	if (r || wire_decode(&options, &cell_options_schema, run.options, &fault))
+		return -EBADMSG;
 	/* This holds until the next cell, whatever else runs meanwhile: threads may go on to write. */
-	output_begin(run.stream);
-	cell_around(&result, &run);
+	output_begin(options.stream);
+	cell_around(&result, run.cell, &options);
 	end_if_child(&result);
 	r = answer_done(&result, run.cell);
 	cell_result_deinit(&result);
@@ -444,13 +448,13 @@ static int serve_question(const struct wire_frame *message)
  * to are copied. */
 static void rehearse(const char *code)
 {
-	const struct run_message run = {.code = bytes_of(code)};
+	const struct cell_options options = {.code = bytes_of(code)};
 	PyObject *last = cell_last();
 	struct cell_result result;
 
-	cell_around(&result, &run);
+	cell_around(&result, 0, &options);
 	cell_result_deinit(&result);
-	cell_forget(run.cell, last);
+	cell_forget(0, last);
 	Py_XDECREF(last);
 }
 

@@ -8,9 +8,9 @@
 #include "base/helpers.h"
 #include "base/pack.h"
 
-bool options_wanted(const struct run_message *run)
+bool options_wanted(const struct cell_options *options)
 {
-	return run->figure.data || run->values || run->env.data || run->directory.data;
+	return options->figure.data || options->values || options->env.data || options->directory.data;
 }
 
 /* Takes over @argument, which may be NULL with an exception. */
@@ -23,28 +23,28 @@ static int call_with(enum helper which, PyObject *argument)
 	return done ? 0 : -1;
 }
 
-static PyObject *directory_of(const struct run_message *run)
+static PyObject *directory_of(const struct cell_options *options)
 {
 	PyObject *relative, *directory;
 
-	if (!run->directory.data)
+	if (!options->directory.data)
 		return Py_BuildValue("");
-	relative = PyUnicode_DecodeUTF8(run->directory.data, (Py_ssize_t)run->directory.size, NULL);
+	relative = PyUnicode_DecodeUTF8(options->directory.data, (Py_ssize_t)options->directory.size, NULL);
 	directory = relative ? PyUnicode_FromFormat("%s/%U", artifacts_root(), relative) : NULL;
 	Py_XDECREF(relative);
 	return directory;
 }
 
-int options_set(const struct run_message *run)
+int options_set(const struct cell_options *options)
 {
 	PyObject *env, *directory, *done = NULL;
 
-	if (call_with(HELPER_FIGURE_FORMAT, Py_BuildValue("s#", run->figure.data, (Py_ssize_t)run->figure.size)) <
-		    0 ||
-	    call_with(HELPER_SHOW_VALUES, PyBool_FromLong(run->values)) < 0)
+	if (call_with(HELPER_FIGURE_FORMAT,
+		      Py_BuildValue("s#", options->figure.data, (Py_ssize_t)options->figure.size)) < 0 ||
+	    call_with(HELPER_SHOW_VALUES, PyBool_FromLong(options->values)) < 0)
 		return -1;
-	env = unpack_strings(run->env);
-	directory = env ? directory_of(run) : NULL;
+	env = unpack_strings(options->env);
+	directory = env ? directory_of(options) : NULL;
 	if (directory)
 		done = PyObject_CallFunctionObjArgs(helper(HELPER_ENTER), env, directory, NULL);
 	Py_XDECREF(env);

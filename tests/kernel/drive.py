@@ -185,7 +185,7 @@ class Interpreter:
 
     def start(self, code: str, **how: Any) -> None:
         self.cell += 1
-        self.send("run", cell=self.cell, code=code, **how)
+        self.send("run", cell=self.cell, options=msgpack.packb({"code": code, **how}))
 
     def finish(self, timeout: float = 30) -> Result:
         displays = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 
+import msgpack
 import pytest
 
 from drive import Interpreter, Template, Warden
@@ -13,8 +14,9 @@ from drive import Interpreter, Template, Warden
 def test_a_cell_sent_twice_runs_once(python: Interpreter) -> None:
     python.run("n = 0")
     python.cell += 1
-    python.link.send("run", cell=python.cell, code="n += 1\nprint(n)")
-    python.link.send_again("run", cell=python.cell, code="n += 1\nprint(n)")
+    cell = msgpack.packb({"code": "n += 1\nprint(n)"})
+    python.link.send("run", cell=python.cell, options=cell)
+    python.link.send_again("run", cell=python.cell, options=cell)
     assert python.finish().out == b"1\n"
     assert python.run("n").text == "1"
 

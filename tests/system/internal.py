@@ -312,11 +312,20 @@ class FilesCompared(Message):
 
 
 class Run(Message):
-    """figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run.
-    notebook: JSON, how a notebook wants the cell to be run."""
+    """options: a map."""
 
     TYPE = "run"
     cell: Uint
+    options: Bin
+
+
+class CellOptions(Message):
+    """A cell: its code and its options, which the daemon keeps in this form, writes down and hands to the
+    interpreter. figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory:
+    where to run. again: calls may repeat what was done before. notebook: JSON, how a notebook wants the cell to be
+    run."""
+
+    TYPE = "options"
     code: Str
     stream: Flag = False
     input: Flag = False
@@ -326,6 +335,7 @@ class Run(Message):
     directory: Str | None = None
     reload: Flag = False
     functions: Raw = None
+    again: Flag = False
     notebook: Str | None = None
     packages: Raw = None
 

@@ -47,7 +47,7 @@ FRAMES: dict[str, list[bytes]] = {
     "lengths that lie": [b"\x93\x01\xa4done\xdf\xff\xff\xff\xff"],
     "another version": [b"\x93\x02\xa4done\x80"],
     "unknown message": [b"\x93\x01\xa4what\x80"],
-    "message of the router": [framed(internal.Run(cell=1, code="1"))],
+    "message of the router": [framed(internal.Run(cell=1, options=b""))],
     "done of another cell": [framed(internal.Done(cell=77, returncode=0))],
     "done twice": [framed(internal.Done(cell=2, returncode=0))] * 2,
     "done without a cell": [b"\x93\x01\xa4done\x80"],

@@ -8,7 +8,7 @@
 
 static int append(struct ledger *ledger, uint64_t cell, const char *text)
 {
-	const struct code_record record = {.promise = cell, .code = bytes_of(text)};
+	const struct code_record record = {.promise = cell, .options = bytes_of(text)};
 
 	return ledger_append(ledger, &code_record_schema, &record);
 }

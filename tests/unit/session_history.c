@@ -153,7 +153,7 @@ static void test_excess(void)
 
 static void ran(struct journal *journal, uint64_t number, uint64_t after, struct bytes code)
 {
-	const struct cell cell = {.number = number, .after = after, .code = code};
+	const struct cell cell = {.number = number, .after = after, .options.code = code};
 	const struct verdict verdict = {.returncode = (int64_t)number, .cause = number == 2 ? "error" : NULL};
 
 	journal_add(journal, &cell, &verdict);

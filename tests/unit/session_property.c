@@ -47,7 +47,7 @@ static void clock_check(const struct session *session)
 		return;
 	if (cell->stands == (session->deadline.index > 0))
 		fail(cell->stands ? "its time stands still and goes on" : "its time has no end", cell->number);
-	if ((cell->calls.n > 0 || (cell->asking && cell->input)) == (session->deadline.index != 0))
+	if ((cell->calls.n > 0 || (cell->asking && cell->options.input)) == (session->deadline.index != 0))
 		fail(cell->calls.n > 0 ? "its time goes on while it waits" : "its time stands still", cell->number);
 }
 

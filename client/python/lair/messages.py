@@ -63,25 +63,25 @@ class Exec(Request):
     session: Str | None = None
     profile: Str | None = None
     code: Str
-    timeout: Real | None = None
     stream: Flag = False
     input: Flag = False
-    key: Str | None = None
-    detach: Flag = False
-    stdout: Uint = 0
-    stderr: Uint = 0
-    displays: Uint = 0
     figure: Str | None = None
     values: Flag = False
     env: Raw = None
     directory: Str | None = None
     reload: Flag = False
-    unlimited: Flag = False
     functions: Raw = None
     again: Flag = False
     notebook: Str | None = None
-    birth: Uint = 0
     packages: Raw = None
+    timeout: Real | None = None
+    key: Str | None = None
+    detach: Flag = False
+    stdout: Uint = 0
+    stderr: Uint = 0
+    displays: Uint = 0
+    unlimited: Flag = False
+    birth: Uint = 0
 
 
 class Attach(Request):

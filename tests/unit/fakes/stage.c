@@ -111,17 +111,21 @@ struct address stage_address(struct stage *stage)
 uint64_t stage_exec(struct stage *stage, struct session *session, bool input, uint64_t timeout)
 {
 	const struct keeping keeping = profile_keeping(&stage->profile);
-	const struct exec_request request = {.code = BYTES("x"), .input = input, .functions = stage->functions};
+	const struct cell_options options = {.code = BYTES("x"), .input = input, .functions = stage->functions};
 	const struct watch watch = {.input = input, .calls = stage->functions.data};
 	struct address address = stage_address(stage);
 	struct address to = address;
+	msgpack_sbuffer encoded;
 	struct cell *cell;
 
-	if (promise_new(&to.promise, &stage->promises, STAGE_OWNER, bytes_of(session->id),
+	msgpack_sbuffer_init(&encoded);
+	if (wire_encode_body(&encoded, &cell_options_schema, &options) ||
+	    promise_new(&to.promise, &stage->promises, STAGE_OWNER, bytes_of(session->id),
 			(struct bytes){.data = NULL}, 0, &keeping) ||
 	    promise_join(to.promise, &address, &watch) ||
-	    cell_new(&cell, &request, &to, timeout, stage->profile.output_size))
+	    cell_new(&cell, wire_bytes(&encoded), &to, timeout, stage->profile.output_size))
 		abort();
+	msgpack_sbuffer_destroy(&encoded);
 	session_exec(session, cell);
 	promise_taken(to.promise);
 	return address.id;

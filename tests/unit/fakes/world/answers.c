@@ -216,7 +216,7 @@ static void join(struct session *session)
 			fail("a call of the branch is answered by nobody", address.id);
 	}
 	if (promise_join(session->cell->reply.promise, &address,
-			 &(struct watch){.input = session->cell->input, .calls = true}))
+			 &(struct watch){.input = session->cell->options.input, .calls = true}))
 		abort();
 	session_heed_calls(session);
 }
