@@ -1,63 +1,60 @@
-/* Reaching. A directory is opened up when it is first asked for and lacks rights; those above it before, if they do
- * not let pass. The last one is remembered, because most are asked for several times in a row. */
+/* Reaching. The descriptor of the last directory is kept, and the next one is reached from there: up to the
+ * directory that both have in common, then down, a component at a time. So a walk takes as many steps as there are
+ * directories, and no path is looked up from the root again. Invariant: a directory that was left upwards is the
+ * one that was passed on the way down; if somebody has moved it meanwhile, the way begins at the root. A directory
+ * that lacks rights is opened up on the way in, while its parent is at hand. */
 #include "reach.h"
 
-#include "proto/beneath.h"
-
 #include <fcntl.h>
-#include <stdio.h>
 
 #define FILE_FLAGS (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define STEP_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 void reach_init(struct reach *reach, int root, mode_t rights)
 {
+	struct stat status;
+
 	*reach = (struct reach){.root = root, .rights = rights, .fd = -1};
+	if (fstat(root, &status) == 0) {
+		reach->device = status.st_dev;
+		reach->inodes[0] = status.st_ino;
+	}
 }
 
 void reach_leave(struct reach *reach)
 {
 	fd_closep(&reach->fd);
+	reach->depth = 0;
+	reach->path[0] = '\0';
+	reach->whole = false;
 }
 
-/* The length of the path of the directory above. */
-static int above_of(const char **namep, const char *path)
+static int here(const struct reach *reach)
 {
-	const char *slash = strrchr(path, '/');
-
-	*namep = slash ? slash + 1 : path;
-	return slash ? (int)(slash - path) : 0;
+	return reach->fd < 0 ? reach->root : reach->fd;
 }
 
-static int mode_set(const struct reach *reach, const char *path, mode_t mode)
+/* ---- steps ---- */
+
+/* It may be somebody else's, or modes may be fixed: then it stays, and what is done in it fails. @name: in the
+ * directory where the reach is; "": the root. */
+static int open_up(struct reach *reach, const char *path, size_t size, const char *name, mode_t mode, mode_t needed)
 {
-	_cleanup_(fd_closep) int parent = -1;
-	char above[PATH_MAX];
-	const char *name;
+	struct reach_opened *opened;
 	int r;
 
-	if (!path[0])
-		return fchmod(reach->root, mode) < 0 ? -errno : 0;
-	snprintf(above, sizeof(above), "%.*s", above_of(&name, path), path);
-	r = beneath_find(&parent, reach->root, above[0] ? above : ".", true);
-	return !r && fchmodat(parent, name, mode, 0) < 0 ? -errno : r;
-}
-
-/* It may be somebody else's, or modes may be fixed: then it stays, and what is done in it fails. */
-static int open_up(struct reach *reach, const char *path, mode_t mode)
-{
-	size_t size = strlen(path) + 1;
-	struct reach_opened *opened;
-
-	if ((mode & reach->rights) == reach->rights)
+	if ((mode & needed) == needed)
 		return 0;
-	opened = malloc(sizeof(*opened) + size);
+	opened = malloc(sizeof(*opened) + size + 1);
 	if (!opened)
 		return -ENOMEM;
 	opened->mode = mode & 07777;
 	opened->mode_open = opened->mode | reach->rights;
 	memcpy(opened->path, path, size);
-	if (mode_set(reach, path, opened->mode_open)) {
+	opened->path[size] = '\0';
+	r = name[0] ? fchmodat(here(reach), name, opened->mode_open, 0) : fchmod(reach->root, opened->mode_open);
+	if (r < 0) {
 		free(opened);
 		return 0;
 	}
@@ -66,66 +63,146 @@ static int open_up(struct reach *reach, const char *path, mode_t mode)
 	return 0;
 }
 
-static int find(struct reach *reach, int *fdp, const char *path)
+static int root_open_up(struct reach *reach, mode_t needed)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	struct stat status;
-	int r = 0;
 
-	if (path[0])
-		r = beneath_find(&fd, reach->root, path, true);
-	if (!r && fstat(path[0] ? fd : reach->root, &status) < 0)
-		r = -errno;
-	if (!r && !S_ISDIR(status.st_mode))
-		r = -ENOTDIR;
-	if (!r)
-		r = open_up(reach, path, status.st_mode);
-	if (!r)
-		*fdp = steal_fd(&fd);
-	return r;
+	return fstat(reach->root, &status) < 0 ? -errno : open_up(reach, "", 0, "", status.st_mode, needed);
 }
 
-/* All that lie above @path, from the root on. */
-static int open_up_above(struct reach *reach, const char *path)
+static int up(struct reach *reach)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	char above[PATH_MAX];
-	int r = find(reach, &fd, "");
+	char *slash = strrchr(reach->path, '/');
+	_cleanup_(fd_closep) int fd = openat(reach->fd, "..", STEP_FLAGS);
+	struct stat status;
 
-	for (const char *slash = strchr(path, '/'); !r && slash; slash = strchr(slash + 1, '/')) {
-		snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
-		fd_closep(&fd);
-		r = find(reach, &fd, above);
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	if (status.st_dev != reach->device || status.st_ino != reach->inodes[reach->depth - 1])
+		return -ESTALE;
+	*(slash ? slash : reach->path) = '\0';
+	reach->whole = false;
+	fd_close(reach->fd);
+	reach->fd = --reach->depth > 0 ? steal_fd(&fd) : -1;
+	return 0;
+}
+
+/* To the directory of which the path is the first @size bytes of @path. */
+static int down(struct reach *reach, const char *path, size_t size)
+{
+	size_t before = strlen(reach->path), length = size - before - (before > 0);
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat status;
+	char name[NAME_MAX + 1];
+	bool last = !path[size];
+	int r;
+
+	if (length > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, path + size - length, length);
+	name[length] = '\0';
+	fd = openat(here(reach), name, STEP_FLAGS);
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	if (status.st_dev != reach->device)
+		return -EXDEV;
+	r = open_up(reach, path, size, name, status.st_mode, last ? reach->rights : reach->rights & S_IXUSR);
+	if (r)
+		return r;
+	reach->inodes[++reach->depth] = status.st_ino;
+	memcpy(reach->path, path, size);
+	reach->path[size] = '\0';
+	reach->whole = last;
+	fd_close(reach->fd);
+	reach->fd = steal_fd(&fd);
+	return 0;
+}
+
+/* ---- ways ---- */
+
+/* How many components @path has in common with that of the directory where the reach is. */
+static unsigned in_common(const struct reach *reach, const char *path)
+{
+	const char *at = reach->path;
+	unsigned n = 0;
+
+	for (; *path && *at == *path; at++, path++)
+		n += *at == '/';
+	return n + (at > reach->path && (!*at || *at == '/') && (!*path || *path == '/'));
+}
+
+static unsigned components(const char *path)
+{
+	unsigned n = path[0] != '\0';
+
+	while ((path = strchr(path, '/')))
+		n += *path++ == '/';
+	return n;
+}
+
+/* From the root, if that is nearer, or the directories have been moved. */
+static void go_up(struct reach *reach, unsigned depth)
+{
+	if (reach->depth - depth > depth)
+		reach_leave(reach);
+	while (reach->depth > depth)
+		if (up(reach))
+			reach_leave(reach);
+}
+
+static int go_down(struct reach *reach, const char *path)
+{
+	size_t size = strlen(reach->path);
+	int r = reach->depth == 0 ? root_open_up(reach, reach->rights & S_IXUSR) : 0;
+
+	while (!r && path[size]) {
+		size += reach->depth > 0;
+		size += strcspn(path + size, "/");
+		r = down(reach, path, size);
 	}
 	return r;
 }
 
 int reach_directory(struct reach *reach, int *fdp, const char *path)
 {
+	unsigned common, all;
 	int r = 0;
 
+	*fdp = reach->root;
+	if (!path[0])
+		return root_open_up(reach, reach->rights);
 	if (strlen(path) >= sizeof(reach->path))
 		return -ENAMETOOLONG;
-	if (reach->fd < 0 || strcmp(reach->path, path) != 0) {
-		fd_closep(&reach->fd);
-		r = find(reach, &reach->fd, path);
-		if (r == -EACCES && !(r = open_up_above(reach, path)))
-			r = find(reach, &reach->fd, path);
-		strcpy(reach->path, path);
+	common = in_common(reach, path);
+	all = components(path);
+	if (common < all || reach->depth > all || !reach->whole) {
+		go_up(reach, MIN(common, all - 1));
+		r = go_down(reach, path);
 	}
-	*fdp = reach->fd < 0 ? reach->root : reach->fd;
+	*fdp = here(reach);
 	return r;
+}
+
+/* The path of the directory above. */
+static int parent_path(char above[static PATH_MAX], const char **namep, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t size = slash ? (size_t)(slash - path) : 0;
+
+	*namep = slash ? slash + 1 : path;
+	if (size >= PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(above, path, size);
+	above[size] = '\0';
+	return 0;
 }
 
 int reach_parent(struct reach *reach, int *fdp, const char **namep, const char *path)
 {
 	char above[PATH_MAX];
-	int size = above_of(namep, path);
+	int r = parent_path(above, namep, path);
 
-	if ((size_t)size >= sizeof(above))
-		return -ENAMETOOLONG;
-	snprintf(above, sizeof(above), "%.*s", size, path);
-	return reach_directory(reach, fdp, above);
+	return r ? r : reach_directory(reach, fdp, above);
 }
 
 /* The right to open it is given for a moment. */
@@ -167,27 +244,43 @@ int reach_file(struct reach *reach, const char *path, int access)
 	return -ELOOP;
 }
 
+static int shut_one(struct reach *reach, const struct reach_opened *opened)
+{
+	struct stat status;
+	const char *name;
+	int parent, r;
+
+	if (!opened->path[0])
+		return fstat(reach->root, &status) == 0 && (status.st_mode & 07777) == opened->mode_open &&
+				       fchmod(reach->root, opened->mode) < 0
+			       ? -errno
+			       : 0;
+	r = reach_parent(reach, &parent, &name, opened->path);
+	if (r || fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return r ? r : -errno;
+	return S_ISDIR(status.st_mode) && (status.st_mode & 07777) == opened->mode_open &&
+			       fchmodat(parent, name, opened->mode, 0) < 0
+		       ? -errno
+		       : 0;
+}
+
 int reach_shut(struct reach *reach)
 {
+	mode_t rights = reach->rights;
 	struct reach_opened *opened;
 	int first = 0;
 
-	reach_leave(reach);
+	reach->rights = 0; /* nothing more is opened up */
 	while ((opened = reach->opened)) {
-		_cleanup_(fd_closep) int fd = -1;
-		struct stat status;
-		int r = 0;
+		int r = shut_one(reach, opened);
 
 		reach->opened = opened->next;
-		if (opened->path[0])
-			r = beneath_find(&fd, reach->root, opened->path, true);
-		if (!r && fstat(opened->path[0] ? fd : reach->root, &status) == 0 && S_ISDIR(status.st_mode) &&
-		    (status.st_mode & 07777) == opened->mode_open)
-			r = mode_set(reach, opened->path, opened->mode);
 		if (r && r != -ENOENT && r != -ENOTDIR && !first)
 			first = r;
 		free(opened);
 	}
+	reach->rights = rights;
+	reach_leave(reach);
 	return first;
 }
 

@@ -15,18 +15,23 @@ struct reach_opened {
 
 struct reach {
 	int root;		     /* the caller's, not O_PATH: the root may be shut, too */
+	dev_t device;		     /* of the root: no other is entered */
 	mode_t rights;		     /* which the owner needs for a directory */
 	struct reach_opened *opened; /* the last one first */
-	int fd;			     /* of the last directory that was asked for; -1: none */
-	char path[PATH_MAX];
+	int fd;			     /* of the directory where the reach is; -1: the root */
+	bool whole;		     /* that directory has all the rights that could be had */
+	unsigned depth;
+	ino_t inodes[PATH_MAX / 2 + 1]; /* of the directories on the way there, the root first */
+	char path[PATH_MAX];		/* of the directory where it is */
 };
 
 void reach_init(struct reach *reach, int root, mode_t rights);
-/* *@fdp: the directory @path, borrowed until the next call. Returns 0 or -errno. */
+/* *@fdp: the directory @path, borrowed until the next call. Returns 0 or -errno: -ENOTDIR if it is a link or
+ * another thing. What is asked for in the order of a walk is reached in a step or two, however deep it lies. */
 int reach_directory(struct reach *reach, int *fdp, const char *path);
 /* The directory of @path, borrowed, and its last component. */
 int reach_parent(struct reach *reach, int *fdp, const char **namep, const char *path);
-/* Open the regular file @path, which has @mode, with @access, also if its owner has not the right. Nothing else is
+/* Open the regular file @path, with @access, also if its owner has not the right. Nothing else is
  * waited for. Returns the descriptor or -errno: -ELOOP if it is no regular file. */
 int reach_file(struct reach *reach, const char *path, int access);
 /* Whoever has the reach in a fork lets go of it. */

@@ -3,7 +3,8 @@
  * next question begins it anew, and the count goes up. */
 #include "witness.h"
 
-#include "proto/beneath.h"
+#include "reach.h"
+
 #include "proto/clock.h"
 
 #include <dirent.h>
@@ -52,9 +53,10 @@ static struct {
 	uint32_t count;	       /* never 0 */
 	bool whole;	       /* all directories are watched */
 	struct directory *waiting;
+	struct reach reach;
 	unsigned directories;
 	uint64_t not_before; /* in ms */
-} witness = {.bell = -1, .home = -1, .watch = -1};
+} witness = {.bell = -1, .home = -1, .watch = -1, .reach.fd = -1};
 
 void witness_init(void)
 {
@@ -89,6 +91,7 @@ static void watch_end(void)
 		witness.waiting = directory->next;
 		free(directory);
 	}
+	reach_leave(&witness.reach);
 	witness.watch = fd_close(witness.watch);
 	witness.whole = false;
 }
@@ -118,6 +121,7 @@ static void watch_begin(void)
 {
 	watch_end();
 	witness.directories = 0;
+	reach_init(&witness.reach, witness.home, 0);
 	witness.watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (witness.watch < 0 || !push("", ""))
 		watch_fail();
@@ -170,12 +174,11 @@ static bool watch_here(const char *path)
 
 static bool watch_directory(const char *path)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	int r = beneath_find(&fd, witness.home, path[0] ? path : ".", true);
+	int fd, r = reach_directory(&witness.reach, &fd, path);
 	bool done;
 
 	if (r)
-		return r == -ENOENT; /* it has been removed since */
+		return r == -ENOENT || r == -ENOTDIR; /* it has been removed since */
 	if (fchdir(fd) < 0)
 		return false;
 	done = watch_here(path);
@@ -200,6 +203,7 @@ void witness_step(void)
 	if (!done) {
 		watch_fail();
 	} else if (!witness.waiting) {
+		reach_leave(&witness.reach);
 		witness.whole = true;
 		count_up(); /* nobody knows what happened before */
 	}
