@@ -1,6 +1,5 @@
 /* laird: reads the command line, and finds out which of its processes this is. It finds every error of the
  * settings, before there is a daemon. */
-#include "audit/scribe.h"
 #include "cgroup/cgroup.h"
 #include "config/config.h"
 #include "config/paths.h"
@@ -21,7 +20,7 @@
 
 struct arguments {
 	const char *config, *socket, *ready_fd, *uids;
-	bool check, defaults, groups, router, scribe, copier, at_once, faults, version, help;
+	bool check, defaults, groups, router, copier, at_once, faults, version, help;
 };
 
 /* Options that take an argument have a place for it, the others for a flag. No @help: not for people. */
@@ -43,7 +42,6 @@ static const struct option_row rows[] = {
 	{'G', "groups", NULL, PLACE(groups), NULL},
 	{'U', "uids", "RANGE", PLACE(uids), NULL},
 	{'R', "router", NULL, PLACE(router), NULL},
-	{'S', "scribe", NULL, PLACE(scribe), NULL},
 	{'C', "copier", NULL, PLACE(copier), NULL},
 	{'A', "restart-at-once", NULL, PLACE(at_once), NULL},
 	{'F', "faults", NULL, PLACE(faults), NULL},
@@ -288,8 +286,6 @@ int main(int argc, char *argv[])
 	umask(022);
 	if (arguments.router)
 		return router_run(arguments.config, arguments.socket, arguments.uids);
-	if (arguments.scribe)
-		return scribe_run();
 	if (arguments.copier)
 		return copier_run();
 	if (arguments.help)

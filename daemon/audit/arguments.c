@@ -1,5 +1,4 @@
-/* msgpack as JSON. It comes from a session, and the scribe trusts nobody: it is looked at whole, and how deep it
- * is, before it is read. */
+/* msgpack of a session as JSON. Its length and depth are checked before it is decoded. */
 #include "arguments.h"
 
 #include "proto/wire.h"

@@ -109,10 +109,11 @@ struct config {
 	char *saves;	      /* NULL: chosen as for workspaces */
 	char *packages_store; /* NULL: chosen as for workspaces */
 	uint64_t packages_total;
-	char *uv;	 /* NULL: the one in PATH */
-	char *log;	 /* "stderr" or a file */
-	char *audit_log; /* NULL: none */
-	bool audit_code; /* the code of cells is written into it */
+	char *uv;	     /* NULL: the one in PATH */
+	char *log;	     /* "stderr" or a file */
+	char *audit_log;     /* NULL: none */
+	bool audit_code;     /* the code of cells is written into it */
+	bool audit_required; /* without its line no cell runs */
 	uint64_t sessions;
 	uint64_t sessions_per_uid; /* 0: not given */
 	uint64_t frame_size, results_per_uid, saves_per_uid;

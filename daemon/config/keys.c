@@ -63,6 +63,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "who ran what and what was refused, as JSON lines, in this file; empty: nowhere"),
 	KEY("audit_code", FLAG, audit_code, "off",
 	    .doc = "whether it has the code of the cells, too"),
+	KEY("audit_required", FLAG, audit_required, "on",
+	    .doc = "whether a cell is refused if its line cannot be written"),
 	KEY("sessions", INT, sessions, "1000", .min = 1, .max = 1000000,
 	    .doc = "how many sessions at once, in all"),
 	KEY("sessions_per_uid", INT, sessions_per_uid, "off", .min = 1, .max = 1000000, .optional = true,

@@ -2,7 +2,6 @@
  * killed, and at the end all of it. */
 #include "state.h"
 
-#include "audit/scribe.h"
 #include "base/log.h"
 #include "cgroup/cgroup.h"
 #include "orphan.h"
@@ -14,8 +13,6 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-/* A scribe gives up before that, and says how many lines are lost. */
-#define SCRIBES_LIMIT_MS (SCRIBE_LAST_MS + 1000)
 #define KILL_PAUSE_MS 20
 #define REAP_MAX 1000
 
@@ -27,7 +24,7 @@ static void child_ended(pid_t pid, int status)
 			 strsignal(WTERMSIG(status)));
 }
 
-/* Kill the children that are @such, but never one that removes a tree or writes the audit log. False if there
+/* Kill the children that are @such, but never one that removes a tree. False if there
  * was none. */
 static bool children_kill(struct keeper *keeper, bool (*such)(pid_t pid))
 {
@@ -41,8 +38,7 @@ static bool children_kill(struct keeper *keeper, bool (*such)(pid_t pid))
 		return false;
 	}
 	while (fscanf(children, "%d", &pid) == 1) {
-		if (pid == keeper->router || removals_has(&keeper->removals, pid) ||
-		    scribes_has(&keeper->scribes, pid) || !such(pid))
+		if (pid == keeper->router || removals_has(&keeper->removals, pid) || !such(pid))
 			continue;
 		any = true;
 		(void)kill(pid, SIGKILL);
@@ -60,8 +56,7 @@ void keeper_reap(struct keeper *keeper)
 	for (int i = 0; i < REAP_MAX && (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0; i++) {
 		if (pid == keeper->router) {
 			keeper_lost_router(keeper, status);
-		} else if (!removals_reap(&keeper->removals, pid, status) &&
-			   !scribes_reap(&keeper->scribes, pid, status, clock_ms())) {
+		} else if (!removals_reap(&keeper->removals, pid, status)) {
 			child_ended(pid, status);
 			keeper->orphaned = true;
 		}
@@ -116,22 +111,6 @@ static void children_end(struct keeper *keeper)
 	}
 }
 
-/* Nobody has anything more to write. */
-static void scribes_end(struct keeper *keeper)
-{
-	uint64_t deadline = clock_ms() + SCRIBES_LIMIT_MS, now;
-
-	while (!list_empty(&keeper->scribes.all) && (now = clock_ms()) < deadline) {
-		struct pollfd ready = {.fd = keeper->signals, .events = POLLIN};
-		uint64_t at = MIN(scribes_start(&keeper->scribes, now), deadline);
-
-		(void)poll(&ready, 1, at > now ? (int)(at - now) : 0);
-		(void)keeper_signal(keeper);
-		keeper_reap(keeper);
-	}
-	scribes_kill(&keeper->scribes);
-}
-
 /* After a second order to stop, the next start removes the rest of them. */
 static void removals_end(struct keeper *keeper)
 {
@@ -149,6 +128,5 @@ void keeper_end_children(struct keeper *keeper)
 {
 	children_end(keeper);
 	cgroups_erase(keeper->instance.socket);
-	scribes_end(keeper);
 	removals_end(keeper);
 }

@@ -68,8 +68,8 @@ static void on_signal(struct keeper *keeper)
 /* ---- the loop ---- */
 
 /* How long until the next thing to do: kill orphans, look at the router, give up on a router that does not stop,
- * start a router, or start a scribe at @scribe_at. */
-static int wait_ms(const struct keeper *keeper, uint64_t scribe_at)
+ * or start a router. */
+static int wait_ms(const struct keeper *keeper)
 {
 	uint64_t now = clock_ms(), at = now + PULSE_BEAT_MS;
 
@@ -80,7 +80,6 @@ static int wait_ms(const struct keeper *keeper, uint64_t scribe_at)
 		at = keeper->start_at;
 	else if (keeper_stops(keeper))
 		at = MIN(at, keeper->stop_deadline);
-	at = MIN(at, scribe_at);
 	return at > now ? (int)(at - now) : 0;
 }
 
@@ -90,7 +89,7 @@ static int wait_once(struct keeper *keeper)
 		{.fd = keeper->signals, .events = POLLIN},
 		{.fd = keeper->channel, .events = (short)(POLLIN | (keeper->handing ? POLLOUT : 0))},
 	};
-	int r = poll(ready, ARRAY_SIZE(ready), wait_ms(keeper, scribes_start(&keeper->scribes, clock_ms())));
+	int r = poll(ready, ARRAY_SIZE(ready), wait_ms(keeper));
 
 	if (r < 0)
 		return errno == EINTR ? 0 : -errno;
@@ -272,7 +271,6 @@ int keeper_run(const struct keeper_options *options)
 		return EXIT_FAILURE;
 	}
 	removals_init(&keeper.removals);
-	scribes_init(&keeper.scribes);
 	store_init(&keeper.store);
 	handover_init(&keeper.handover);
 	if (begin(&keeper) == 0) {
@@ -282,7 +280,6 @@ int keeper_run(const struct keeper_options *options)
 		status = r < 0 ? EXIT_FAILURE : end(&keeper);
 	}
 	removals_deinit(&keeper.removals);
-	scribes_deinit(&keeper.scribes);
 	store_deinit(&keeper.store);
 	instance_deinit(&keeper.instance);
 	fd_close(keeper.channel);

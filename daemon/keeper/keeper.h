@@ -1,5 +1,5 @@
 /* The keeper: parent of everything, libc only. It starts the router, and another one when that dies. It starts
- * templates and scribes when the router asks; wardens become its children by CLONE_PARENT. It holds the
+ * templates when the router asks; wardens become its children by CLONE_PARENT. It holds the
  * listening socket and the descriptors that a router wants the next one to have. It reaps dead children, passes
  * signals on, and when it ends, everything ends.
  *
@@ -27,11 +27,9 @@ enum keeper_op {
 	KEEPER_HELD,   /* keeper to router, at its start: one item that it holds */
 	KEEPER_END,    /* keeper to router: that was all; @error: how the last router ended, a router_end */
 	KEEPER_BEAT,   /* router to keeper, every PULSE_BEAT_MS: its loop turns */
-	KEEPER_START_SCRIBE,  /* router to keeper; two descriptors, see audit/scribe.h: start a scribe with them,
-			       * and another one whenever it dies, until one has come to its end; no answer */
-	KEEPER_START_BUILDER, /* router to keeper; one descriptor: the builder's end of its channel; no answer: it
-			       * ends when the channel does */
-	KEEPER_START_COPIER,  /* the same for a copier, see files/copier.h */
+	KEEPER_START_BUILDER = 11, /* router to keeper; one descriptor: the builder's end of its channel; no answer:
+				    * it ends when the channel does */
+	KEEPER_START_COPIER,	   /* the same for a copier, see files/copier.h */
 };
 
 enum router_end {

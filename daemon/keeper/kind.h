@@ -21,8 +21,7 @@ enum vault_kind {
 			       it gets, until the router knows that it has them */
 	VAULT_SETTINGS,	    /* the text of the settings in force */
 	VAULT_BREAKER,	    /* the page of breaker.h */
-	VAULT_AUDIT_LOG,    /* the ring of audit/ring.h; the channel that wakes its scribe */
-	VAULT_PAST,	    /* the file of session/past.h, if it is on no disk */
+	VAULT_PAST = 10,    /* the file of session/past.h, if it is on no disk */
 	VAULT_COUNTERS,	    /* the page of session/counters.h */
 };
 

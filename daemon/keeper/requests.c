@@ -87,13 +87,6 @@ static void on_forget(struct keeper *keeper, const struct keeper_message *reques
 	store_forget(&keeper->store, &request->name);
 }
 
-static void on_start_scribe(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
-{
-	(void)request;
-	(void)n_fds;
-	scribes_add(&keeper->scribes, fds);
-}
-
 static void on_start_builder(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
 	(void)keeper;
@@ -138,7 +131,6 @@ static const struct {
 	[KEEPER_BEAT] = {on_beat, 0, 0},
 	[KEEPER_START_BUILDER] = {on_start_builder, 1, 1},
 	[KEEPER_START_COPIER] = {on_start_copier, 1, 1},
-	[KEEPER_START_SCRIBE] = {on_start_scribe, SCRIBE_FDS, SCRIBE_FDS},
 };
 _Static_assert(STORE_FDS_MAX <= CHANNEL_FDS_MAX, "one message is one item");
 

@@ -6,7 +6,6 @@
 #include "keeper.h"
 #include "pulse.h"
 #include "removal.h"
-#include "scribes.h"
 #include "throttle.h"
 
 #include <signal.h>
@@ -44,7 +43,6 @@ struct keeper {
 	struct store store;
 	struct handover handover;
 	struct removals removals;
-	struct scribes scribes;
 	char program[PATH_SIZE]; /* ourselves */
 };
 
@@ -83,5 +81,5 @@ void keeper_reap(struct keeper *keeper);
 void keeper_kill_orphans(struct keeper *keeper);
 /* One of the blocked signals; 0: there is none. */
 int keeper_signal(struct keeper *keeper);
-/* Kill all that is left. Then let the scribes write the rest, and wait until workspaces are removed. */
+/* Kill all that is left, and wait until workspaces are removed. */
 void keeper_end_children(struct keeper *keeper);

@@ -106,7 +106,7 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 		.out_of_memory = sessions->stats.out_of_memory,
 		.crashed = sessions->stats.crashed,
 		.rolled_back = sessions->stats.rolled_back,
-		.audit_missed = counters_audit_missed(sessions),
+		.audit_missed = sessions->stats.audit_missed,
 		.saving = sessions->cages->stopping ? sessions->stop.n_left : 0,
 		.ran = event_seconds(sessions->stats.ran.sum),
 		.waited = event_seconds(sessions->stats.waited.sum),

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "config/changes.h"
 #include "config/paths.h"
-#include "session/events.h"
 
 #include <stdio.h>
 
@@ -82,84 +81,50 @@ static int settings_read(struct router *router, struct config **configp, struct 
 	return r;
 }
 
-/* ---- who asked ---- */
+/* ---- the answer ---- */
 
-static void asker_free(struct waiter *waiter)
-{
-	list_remove(&waiter->node);
-	free(waiter);
-}
-
-static void askers_free(struct list *askers)
-{
-	struct waiter *waiter;
-
-	list_for_each (waiter, askers, node)
-		asker_free(waiter);
-}
-
-static void askers_refuse(struct router *router, struct list *askers, const char *code, const char *sentence)
-{
-	struct waiter *waiter;
-
-	list_for_each (waiter, askers, node)
-		client_error(&router->clients, &waiter->request, code, "%s", sentence);
-	askers_free(askers);
-}
-
-static void askers_tell(struct router *router, const struct changes *changes)
+static void tell(struct router *router, const struct address *asker, const struct changes *changes)
 {
 	struct reload_reply reply = {.path = bytes_of(router->config->path)};
-	struct waiter *waiter;
 	msgpack_sbuffer array;
 	int r;
 
+	if (!asker)
+		return;
 	msgpack_sbuffer_init(&array);
 	r = wire_put_array(&array, changes->n);
 	if (!r && changes->n > 0)
 		r = msgpack_sbuffer_write(&array, changes->records.data, changes->records.size);
+	reply.id = asker->id;
 	reply.changes = wire_bytes(&array);
 	if (r)
-		askers_refuse(router, &router->reload.askers, "internal",
-			      "the new settings are in force; no memory is left to list the changes");
-	list_for_each (waiter, &router->reload.askers, node) {
-		reply.id = waiter->request.id;
-		client_send(&router->clients, &waiter->request, &reload_reply_schema, &reply);
-	}
-	askers_free(&router->reload.askers);
+		client_error(&router->clients, asker, "internal",
+			     "the new settings are in force; no memory is left to list the changes");
+	else
+		client_send(&router->clients, asker, &reload_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&array);
 }
 
-static void fail(struct router *router, const struct config_error *error)
+static void refuse(struct router *router, const struct address *asker, const struct config_error *error)
 {
-	char sentence[sizeof(error->text) + 32];
-
-	(void)snprintf(sentence, sizeof(sentence), "%s; nothing has changed", error->text);
-	log_error(NULL, "%s", sentence);
-	askers_refuse(router, &router->reload.askers, "settings", sentence);
+	log_error(NULL, "%s; nothing has changed", error->text);
+	if (asker)
+		client_error(&router->clients, asker, "settings", "%s; nothing has changed", error->text);
 }
 
-/* ---- on their way ---- */
+/* ---- the reload ---- */
 
-/* Nobody waits for the audit log any more. */
-static void log_drop(struct router *router)
-{
-	struct reload *reload = &router->reload;
-
-	event_remove(&router->loop, &reload->source);
-	timer_clear(&router->loop, &reload->patience);
-	audit_log_close(&reload->log);
-}
-
-/* The last thing that can fail comes last. Returns 0, or -errno with @error. */
+/* The last thing that can fail comes last. Returns 0, or another value with @error. */
 static int settings_replace(struct router *router, struct config *config, struct changes *changes,
 			    struct config_error *error)
 {
-	/* Sessions may have been opened while the audit log was. */
-	int r = config_check(router, config, error);
+	_cleanup_(audit_log_close) struct audit_log log = AUDIT_LOG_NONE;
+	int r = config->audit_log ? audit_log_open(&log, config->audit_log) : 0;
 
-	if (r)
+	if (r) {
+		(void)audit_log_trouble(error->text, config->audit_log, r);
 		return r;
+	}
 	r = config_compare(router->config, config, on_delta, changes);
 	if (r) {
 		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(-r));
@@ -171,146 +136,35 @@ static int settings_replace(struct router *router, struct config *config, struct
 	log_info(NULL, "settings re-read from %s, for sessions opened from now on",
 		 config->path ? config->path : "the embedded default");
 	(void)config_compare(router->config, config, delta_log, NULL);
-	audit_log_replace(&router->sessions, &router->reload.log);
+	audit_log_replace(&router->sessions, &log);
 	settings_use(router, config);
 	return 0;
 }
 
-static void bring_into_force(struct router *router)
+void reload(struct router *router, const struct address *asker)
 {
-	struct config *config = steal_ptr(&router->reload.config);
 	struct changes changes = {.n = 0};
+	struct config *config = NULL;
 	struct config_error error;
 
 	msgpack_sbuffer_init(&changes.records);
-	if (settings_replace(router, config, &changes, &error)) {
+	if (settings_read(router, &config, &error)) {
+		refuse(router, asker, &error);
+	} else if (settings_replace(router, config, &changes, &error)) {
 		config_free(config);
-		fail(router, &error);
+		refuse(router, asker, &error);
 	} else {
-		askers_tell(router, &changes);
+		tell(router, asker, &changes);
 	}
 	msgpack_sbuffer_destroy(&changes.records);
 }
 
-static void begin(struct router *router);
-
-/* The audit log is open if @r is 0. */
-static void end(struct router *router, int r)
-{
-	struct reload *reload = &router->reload;
-	char trouble[AUDIT_LOG_TROUBLE_SIZE];
-	struct config_error error;
-
-	event_remove(&router->loop, &reload->source);
-	if (r) {
-		(void)snprintf(error.text, sizeof(error.text), "%s",
-			       audit_log_trouble(trouble, reload->config->audit_log, r));
-		reload->config = config_free(reload->config);
-		fail(router, &error);
-	} else {
-		bring_into_force(router);
-	}
-	log_drop(router);
-	if (reload->again)
-		begin(router);
-}
-
-static void on_heard(struct event_source *source, uint32_t events)
-{
-	struct router *router = container_of(source, struct router, reload.source);
-	int r = audit_log_hear(&router->reload.log);
-
-	(void)events;
-	if (r != AUDIT_LOG_E_WAIT)
-		end(router, r);
-}
-
-static void on_late(struct timer *timer)
-{
-	end(container_of(timer, struct router, reload.patience), AUDIT_LOG_E_WAIT);
-}
-
-/* Returns 0 or -errno. */
-static int log_begin(struct router *router)
-{
-	struct reload *reload = &router->reload;
-	int r = audit_log_begin(&reload->log, reload->config->audit_log);
-
-	if (!r)
-		r = event_add(&router->loop, &reload->source, reload->log.scribe, EPOLLIN, on_heard);
-	return r ? r
-		 : timer_set(&router->loop, &reload->patience, event_now() + AUDIT_LOG_PATIENCE_MS * 1000, on_late);
-}
-
-/* For everybody who has asked so far. */
-static void begin(struct router *router)
-{
-	struct reload *reload = &router->reload;
-	struct config_error error;
-	struct waiter *waiter;
-	int r;
-
-	reload->again = false;
-	list_for_each (waiter, &reload->later, node) {
-		list_remove(&waiter->node);
-		list_append(&reload->askers, &waiter->node);
-	}
-	if (settings_read(router, &reload->config, &error)) {
-		fail(router, &error);
-		return;
-	}
-	r = reload->config->audit_log ? log_begin(router) : 0;
-	if (r || !reload->config->audit_log)
-		end(router, r);
-}
-
-void reload(struct router *router)
-{
-	router->reload.again = true;
-	if (!router->reload.config)
-		begin(router);
-}
-
 static void on_request(struct sessions *sessions, const struct address *from)
 {
-	struct router *router = container_of(sessions, struct router, sessions);
-	struct waiter *waiter = calloc(1, sizeof(*waiter));
-
-	if (!waiter) {
-		client_error(sessions->clients, from, "internal", "out of memory; nothing has changed");
-		return;
-	}
-	waiter->request = *from;
-	list_init(&waiter->node);
-	list_append(&router->reload.later, &waiter->node);
-	reload(router);
+	reload(container_of(sessions, struct router, sessions), from);
 }
-
-/* ---- its life ---- */
 
 void reload_init(struct router *router)
 {
-	router->reload = (struct reload){.log = AUDIT_LOG_NONE, .source = EVENT_SOURCE_NONE};
-	list_init(&router->reload.askers);
-	list_init(&router->reload.later);
 	router->sessions.reload = on_request;
-}
-
-void reload_cancel(struct router *router)
-{
-	struct reload *reload = &router->reload;
-
-	log_drop(router);
-	reload->config = config_free(reload->config);
-	reload->again = false;
-	askers_refuse(router, &reload->askers, "gone", "laird is stopping; nothing has changed");
-	askers_refuse(router, &reload->later, "gone", "laird is stopping; nothing has changed");
-}
-
-void reload_deinit(struct router *router)
-{
-	log_drop(router);
-	router->reload.config = config_free(router->reload.config);
-	askers_free(&router->reload.askers);
-	askers_free(&router->reload.later);
 }

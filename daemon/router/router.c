@@ -188,7 +188,6 @@ static void stop_begin(struct router *router)
 		return;
 	router->cages.stopping = true;
 	log_info(NULL, "stopping");
-	reload_cancel(router);
 	busy = sessions_stop(&router->sessions);
 	if (!sessions_stop_proceed(&router->sessions)) {
 		router->stop_until = now + router->config->stop_save;
@@ -223,7 +222,7 @@ static void on_signal(struct event_source *source, uint32_t events)
 	else if (info.ssi_signo != SIGHUP)
 		stop_begin(router);
 	else if (!router->cages.stopping)
-		reload(router);
+		reload(router, NULL);
 }
 
 /* ---- the process ---- */
@@ -524,10 +523,9 @@ static void router_deinit(struct router *router)
 	fd_closep(&router->listener);
 	users_deinit(&router->users);
 	families_deinit(&router->families);
-	reload_deinit(router);
 	cages_deinit(&router->cages);
 	breaker_close(&router->breaker);
-	audit_log_close(&router->sessions.audit_log);
+	audit_log_end(&router->sessions);
 	past_deinit(&router->sessions.past);
 	stop_deinit(&router->sessions.stop);
 	watches_deinit(&router->sessions);

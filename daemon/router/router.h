@@ -16,17 +16,6 @@
 /* What a round is made of. Each has a share of it. */
 enum share { SHARE_REQUESTS, SHARE_EVENTS, SHARE_TIMERS, _SHARE_N };
 
-/* Settings on their way, see reload.c. */
-struct reload {
-	struct config *config; /* in force when its audit log is open; NULL: nothing is on its way */
-	struct audit_log log;  /* that one */
-	struct event_source source;
-	struct timer patience;
-	struct list askers; /* who is told what comes of it */
-	struct list later;  /* who has asked meanwhile, for whom they are read once more */
-	bool again;	    /* somebody has */
-};
-
 struct router {
 	struct event_loop loop;
 	struct breaker breaker;
@@ -43,7 +32,6 @@ struct router {
 	struct config *config;
 	int listener; /* the socket clients connect to */
 	struct event_source keeper_source, signal_source;
-	struct reload reload;
 
 	struct families families;
 	struct vault vault; /* what the last router has left */
@@ -65,8 +53,7 @@ int router_run(const char *config_path, const char *socket_path, const char *uid
 /* Those of the last router, if there are any, else what the file has. Returns 0 or -errno, having said why. */
 int settings_begin(struct router *router);
 /* For those that a router begins with: the audit log is opened, and settings_prepare. Returns 0, or another value
- * with
- * @error. */
+ * with @error. */
 int settings_start(struct router *router, struct config_error *error);
 /* All that can fail of it, before anything changes. From here on the next router has these settings, too. Returns
  * 0, or -errno with @error. */
@@ -78,8 +65,6 @@ void settings_use(struct router *router, struct config *config);
 
 /* Requests to read the settings anew come here from now on. */
 void reload_init(struct router *router);
-void reload_deinit(struct router *router);
-/* Read them anew; if anything is wrong, nothing changes, and the log says why. */
-void reload(struct router *router);
-/* laird stops: nothing more comes of it, and those who wait are told. */
-void reload_cancel(struct router *router);
+/* Read them anew; if anything is wrong, nothing changes, and the log says why. @asker: NULL, or the request that is
+ * answered. */
+void reload(struct router *router, const struct address *asker);

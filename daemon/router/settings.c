@@ -58,22 +58,24 @@ int settings_prepare(struct router *router, struct config *config, struct config
 	return r;
 }
 
+/* Sessions of the last router go on without the audit log; cells are refused until it opens. */
 int settings_start(struct router *router, struct config_error *error)
 {
-	struct audit_log *log = &router->sessions.audit_log;
 	const char *path = router->config->audit_log;
-	_cleanup_(audit_log_close) struct audit_log fresh = AUDIT_LOG_NONE;
-	bool goes_on = log->ring.page; /* as the last router has left it */
-	char trouble[AUDIT_LOG_TROUBLE_SIZE];
-	int r = path && !goes_on ? audit_log_open(&fresh, path) : 0;
+	_cleanup_(audit_log_close) struct audit_log log = AUDIT_LOG_NONE;
+	bool first = !vault_find(&router->vault, VAULT_SETTINGS, 0, 0);
+	int r = path ? audit_log_open(&log, path) : 0;
 
-	if (r) {
-		(void)snprintf(error->text, sizeof(error->text), "%s", audit_log_trouble(trouble, path, r));
-		return r;
+	if (r)
+		(void)audit_log_trouble(error->text, path, r);
+	if (r && !first && log.file) {
+		log_error(NULL, "%s", error->text);
+		r = 0;
 	}
-	r = settings_prepare(router, router->config, error);
-	if (!r && !goes_on)
-		audit_log_replace(&router->sessions, &fresh);
+	if (!r)
+		r = settings_prepare(router, router->config, error);
+	if (!r)
+		audit_log_replace(&router->sessions, &log);
 	return r;
 }
 
@@ -140,12 +142,8 @@ int settings_begin(struct router *router)
 	if (left) {
 		left->taken = true;
 		r = config_recall(&router->config, left->fds[0], &error);
-		if (!r) {
-			audit_log_inherit(&router->sessions.audit_log,
-					  vault_find(&router->vault, VAULT_AUDIT_LOG, 0, 0),
-					  router->config->audit_log);
+		if (!r)
 			return 0;
-		}
 		log_warn(NULL, "%s; they are read anew", error.text);
 	}
 	r = config_load(&router->config, router->config_path, &error);

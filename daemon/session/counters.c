@@ -105,11 +105,6 @@ void counters_cell(struct sessions *sessions, const struct cell *cell, const str
 	sessions->stats.crashed += lost && (!strcmp(cause, "exit") || !strncmp(cause, "signal ", 7));
 }
 
-uint64_t counters_audit_missed(const struct sessions *sessions)
-{
-	return sessions->stats.audit_missed + audit_log_left_out(&sessions->audit_log);
-}
-
 void counters_keep(struct sessions *sessions)
 {
 	sessions->stats.refused = counters_refused(sessions);

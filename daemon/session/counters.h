@@ -17,8 +17,6 @@ void counters_open(struct sessions *sessions, int fd, int *fdp);
 void counters_cell(struct sessions *sessions, const struct cell *cell, const struct verdict *verdict);
 /* How long cells have taken, as `stats` tells it. Returns 0 or -ENOMEM. */
 int counters_put_times(const struct sessions *sessions, msgpack_sbuffer *buffer);
-/* Lines of the audit log that were not written. */
-uint64_t counters_audit_missed(const struct sessions *sessions);
 /* The end of a round. */
 void counters_keep(struct sessions *sessions);
 /* Requests that got an error or were dropped, and connections that were refused. */

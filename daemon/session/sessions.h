@@ -25,8 +25,8 @@ struct stats {
 	uint64_t opened, ended, cells, requests, refused;
 	uint64_t timed_out, out_of_memory, crashed; /* cells, by how they came to their end */
 	uint64_t rolled_back;			    /* interpreters that were lost, so that a session went back */
-	uint64_t audit_missed;	  /* lines; of the present audit log only those that the router knows of */
-	struct times ran, waited; /* of cells */
+	uint64_t audit_missed, audit_told;	    /* lines, in all; those of them that the log has a line about */
+	struct times ran, waited;		    /* of cells */
 };
 
 struct builds;

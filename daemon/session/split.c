@@ -379,7 +379,7 @@ void session_begin_split(struct session *session)
 	session->midway = false;
 	session->state = SESSION_BUSY;
 	session->sessions->stats.cells++;
-	audit_log_exec(session, cell);
+	(void)audit_log_exec(session, cell, cell->number);
 	cell->audited = true;
 	session_deadline(session, cell->rest);
 	quota_on_run(session->warden);

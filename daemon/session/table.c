@@ -81,6 +81,19 @@ static int send_run(struct session *session, const struct cell *cell)
 	return interpreter_send(session->live, &run_message_schema, &run);
 }
 
+static void refuse_unaudited(struct session *session, struct cell *cell)
+{
+	list_remove(&cell->node);
+	session->n_queued--;
+	client_error(session->sessions->clients, &cell->reply, "internal",
+		     "the audit log cannot be written, and audit_required is on: the cell has not run");
+	cell_free(cell);
+	if (!session->id[0])
+		session_end(session, "internal");
+	else
+		session_proceed(session);
+}
+
 static void run_next(struct session *session, const struct details *details)
 {
 	struct cell *cell;
@@ -92,6 +105,11 @@ static void run_next(struct session *session, const struct details *details)
 	cell = container_of(list_first(&session->queue), struct cell, node);
 	if (cell->task == CELL_LOAD && !saving_fetch(session, cell))
 		return;
+	if (!cell->audited && !audit_log_exec(session, cell, session->n_cells + 1)) {
+		refuse_unaudited(session, cell);
+		return;
+	}
+	cell->audited = true;
 	list_remove(&cell->node);
 	session->n_queued--;
 	session->cell = cell;
@@ -101,9 +119,6 @@ static void run_next(struct session *session, const struct details *details)
 	cell->after = session->at;
 	cell_number(cell, ++session->n_cells);
 	session->sessions->stats.cells++;
-	if (!cell->audited)
-		audit_log_exec(session, cell);
-	cell->audited = true;
 	quota_on_run(session->warden);
 	(void)group_oom_killed(&session->warden->group); /* from here on it is this cell's doing */
 	timer_clear(session_loop(session), &session->idle);

@@ -31,15 +31,6 @@ int errand_start_template(const char *profile, unsigned python, uint32_t serial,
 	return r > 0 ? -EPIPE : r;
 }
 
-int errand_start_scribe(int theirs, int ring)
-{
-	const struct keeper_message message = {.op = KEEPER_START_SCRIBE};
-	const int fds[] = {theirs, ring};
-	int r = keeper_tell(&message, fds, ARRAY_SIZE(fds));
-
-	return r > 0 ? -EPIPE : r;
-}
-
 static int start_on(enum keeper_op op, int theirs)
 {
 	const struct keeper_message message = {.op = op};

@@ -13,10 +13,6 @@ int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_f
  * the template's end of its channel, which stays the caller's. Returns 0 or -errno. */
 int errand_start_template(const char *profile, unsigned python, uint32_t serial, int theirs);
 
-/* Start a scribe, and another one whenever it dies. It gets @theirs, its end of its channel, and the @ring; both
- * stay the caller's. Returns 0 or -errno. */
-int errand_start_scribe(int theirs, int ring);
-
 /* Start a builder of packages, which gets @theirs, its end of its channel; that stays the caller's. */
 int errand_start_builder(int theirs);
 /* The same for a copier. */

@@ -40,7 +40,7 @@ static int find_base(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* Keeper, router and scribe are one program: each process has a file of its own. */
+/* Keeper and router are one program: each process has a file of its own. */
 __attribute__((constructor)) static void begin(void)
 {
 	const char *directory = getenv("LAIR_TRAFFIC"), *pid = getenv("LAIR_TRAFFIC_CLIENT");

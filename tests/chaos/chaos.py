@@ -59,7 +59,6 @@ DEALT = (
     "the router has not stirred for ",
     "template of profile default: it died",
     "a spare could not be made: ",
-    "the scribe of the audit log was killed by signal 9 ",
 )
 DEALT_WILDLY = ("it died before it had a state of its own",)
 
@@ -72,9 +71,6 @@ class Processes:
 
     def routers(self) -> list[int]:
         return [pid for pid in children(self.keeper) if "--router" in command_of(pid)]
-
-    def scribes(self) -> list[int]:
-        return [pid for pid in children(self.keeper) if "--scribe" in command_of(pid)]
 
     def _kernels(self) -> list[int]:
         return [pid for pid in children(self.keeper) if command_of(pid).startswith("lair-kernel")]
@@ -211,8 +207,6 @@ class Chaos:
             "kill router": (8, lambda: send(self.processes.routers(), signal.SIGKILL, self.rng)),
             "kill template": (2, lambda: send(self.processes.templates(), signal.SIGKILL, self.rng)),
             "kill client": (6, lambda: self.crew.kill_one(self.rng) if self.crew else ""),
-            "kill scribe": (3, lambda: send(self.processes.scribes(), signal.SIGKILL, self.rng)),
-            "stop scribe": (2, lambda: self.pause(self.processes.scribes())),
             "stop router": (3, lambda: self.pause(self.processes.routers())),
             "stop keeper": (2, lambda: self.pause([self.processes.keeper])),
             "upgrade": (2, lambda: send([self.processes.keeper], signal.SIGUSR2, self.rng)),

@@ -1,5 +1,5 @@
-"""The audit log: who ran what, and what was refused, as JSON lines an attacker cannot break out of. It is written by the
-scribe, a process of its own: whatever that or a disk does, sessions go on, and no line is lost without a word."""
+"""The audit log: who ran what, and what was refused, as JSON lines an attacker cannot break out of. A cell runs only after
+its line is in the file, and no line is lost without a word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import signal
 import stat
 import statistics
@@ -21,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from daemon import Daemon, children, command_of, wait_until
+from daemon import Daemon, wait_until
 from lair import Client, LairError
 from lair import messages as m
 
@@ -42,26 +41,6 @@ def has(path: Path, text: str) -> Callable[[], bool]:
     return lambda: path.exists() and text in path.read_text()
 
 
-def scribes(daemon: Daemon) -> list[int]:
-    return [pid for pid in children(daemon.process.pid) if command_of(pid).endswith("--scribe")]
-
-
-def scribe(daemon: Daemon) -> int:
-    wait_until(lambda: len(scribes(daemon)) == 1, "there is a scribe")
-    return scribes(daemon)[0]
-
-
-def stop(daemon: Daemon) -> int:
-    """Its scribe stands still."""
-    pid = scribe(daemon)
-    os.kill(pid, signal.SIGSTOP)
-    return pid
-
-
-def go_on(pid: int) -> None:
-    os.kill(pid, signal.SIGCONT)
-
-
 LARGE = {"code_size": "15M"}
 
 
@@ -70,10 +49,6 @@ def reload(daemon: Daemon, path: Path | str) -> None:
     daemon.configure({"daemon": {"audit_log": str(path)}})
     daemon.process.send_signal(signal.SIGHUP)
     wait_until(lambda: daemon.log().count("settings re-read") > before, "the settings are re-read")
-
-
-def cells_of(client: Client, session: str) -> int:
-    return client.info(session).cells
 
 
 def run(client: Client, n: int, session: str = "s") -> float:
@@ -156,202 +131,70 @@ def test_a_file_that_ends_in_half_a_line(start_daemon: Start, tmp_path: Path) ->
     assert [json.loads(line)["event"] for line in whole] == ["open", "exec"]
 
 
-# ---- the scribe ----
-
-
-def test_a_scribe_that_stands_still(start_daemon: Start, tmp_path: Path) -> None:
-    """Nobody waits for it, and all lines are there when it goes on."""
-    log = tmp_path / "audit"
-    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
-    client = daemon.client()
-    quiet = run(client, 200)
-    wait_until(lambda: len(cells(log, "s")) == 200, "all is written")
-    pid = stop(daemon)
-    assert run(client, 500) < max(2.0, 3 * quiet)
-    assert len(cells(log, "s")) == 200
-    go_on(pid)
-    wait_until(lambda: cells(log, "s") == list(range(1, 701)), "no line is missed")
-    assert "misses" not in daemon.log() and has(log, '"missed"')() is False
-
-
-REFUSED = "for i in range(64):\n    try: open('/etc/' + 'x' * 4000, 'w')\n    except OSError: pass"
-
-
-def missing(daemon: Daemon) -> bool:
-    return "the audit log misses lines from now on: they come faster" in daemon.log()
-
-
-def test_more_than_there_is_room_for(start_daemon: Start, tmp_path: Path) -> None:
-    """Sessions go on, what is missed is counted, and both logs say how much. Code goes first: then its digest lacks."""
-    log = tmp_path / "audit"
-    daemon = start_daemon({"daemon": {"audit_log": str(log)}, "profile default": LARGE})
-    client = daemon.client()
-    client.exec("1", "s")
-    pid = stop(daemon)
-    sizes = [15_000_000] * 4 + [9_000_000, 6_000_000, 3_000_000, 2_000_000, 1_000_000, 500_000]
-    codes = [f"7\n#{i}" + "x" * size for i, size in enumerate(sizes)]
-    for code in codes:
-        assert client.exec(code, "large").text == "7"
-    n = 0
-    while not missing(daemon):
-        assert client.exec(REFUSED, "s").returncode == 0
-        n += 1
-        assert n < 200
-    quiet = run(client, 100)
-    go_on(pid)
-    wait_until(lambda: run(client, 1, "last") and "has all lines again" in daemon.log(), "it has room again")
-    last = cells_of(client, "last")
-    wait_until(lambda: last in cells(log, "last"), "it is written")
-    (told,) = re.findall(r"the audit log has all lines again; it misses (\d+)", daemon.log())
-    assert daemon.log().count("misses lines from now on") == 1
-    lines = entries(log)
-    gaps = [line["lines"] for line in lines if line["event"] == "missed"]
-    assert sum(gaps) == int(told) > 0
-    assert client.stats().audit_missed == int(told)
-    assert f"audit    the audit log misses {told} line" in daemon.lair("status").stdout
-    os.kill(client.stats().pid, signal.SIGKILL)
-    wait_until(lambda: daemon.client().stats().audit_missed == int(told), "the next router knows")
-    # Two sessions are opened before, and one after; each cell has a line, and each act that was refused.
-    said = 3 + 1 + len(codes) + n + 100 + last + 64 * n
-    assert len(lines) - len(gaps) + sum(gaps) == said
-    digests = [line["sha256"] for line in lines if line["event"] == "exec" and line.get("session") == "large"]
-    codes[3] = ""
-    assert digests == [hashlib.sha256(code.encode()).hexdigest() if code else None for code in codes]
-    assert quiet < 50
-
-
 def test_router_killed(start_daemon: Start, tmp_path: Path) -> None:
-    """What it has said is written, by the same scribe, which the next router goes on with."""
+    """All lines are there; the last one of a router may be there twice."""
     log = tmp_path / "audit"
     daemon = start_daemon({"daemon": {"audit_log": str(log)}})
     client = daemon.client()
-    client.exec("1", "s")
-    pid = stop(daemon)
     for _ in range(3):
         run(client, 50)
         os.kill(client.stats().pid, signal.SIGKILL)
         client = daemon.client()
     run(client, 50)
-    go_on(pid)
-    wait_until(lambda: len(set(cells(log, "s"))) == 201, "all cells are there")
-    assert cells(log, "s") == list(range(1, 202))
-    assert scribe(daemon) == pid
+    assert sorted(set(cells(log, "s"))) == list(range(1, 201)) and len(cells(log, "s")) <= 203
 
 
-def all_of(path: Path, n: int) -> Callable[[], bool]:
-    return lambda: set(cells(path, "s")) == set(range(1, n + 1))
-
-
-def test_scribe_killed(start_daemon: Start, tmp_path: Path) -> None:
-    """Another one goes on where it was. It may write the last line again."""
-    log = tmp_path / "audit"
+def test_router_killed_and_no_log(start_daemon: Start, tmp_path: Path) -> None:
+    """The sessions live on. Cells are refused until the file can be opened, and nothing else is."""
+    directory = tmp_path / "logs"
+    directory.mkdir()
+    log = directory / "audit"
     daemon = start_daemon({"daemon": {"audit_log": str(log)}})
     client = daemon.client()
-    run(client, 100)
-    pid = stop(daemon)
-    run(client, 100)
-    os.kill(pid, signal.SIGKILL)
-    wait_until(all_of(log, 200), "no cell is missed")
-    assert len(cells(log, "s")) <= 201 and scribe(daemon) != pid
-    assert "the scribe of the audit log was killed by signal 9" in daemon.log()
-    for i in range(1, 4):
-        os.kill(scribe(daemon), signal.SIGKILL)
-        run(client, 100)
-        wait_until(all_of(log, 200 + 100 * i), "no cell is missed")
-
-
-# ---- the end, and another file ----
-
-
-def test_the_end_waits_for_it(start_daemon: Start, tmp_path: Path) -> None:
-    log = tmp_path / "audit"
-    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
+    client.exec("x = 7", "s")
+    directory.rename(tmp_path / "away")
+    os.kill(client.stats().pid, signal.SIGKILL)
     client = daemon.client()
-    run(client, 100)
-    pid = stop(daemon)
-    run(client, 100)
-    daemon.process.send_signal(signal.SIGTERM)
-    time.sleep(1)
-    assert daemon.process.poll() is None
-    go_on(pid)
-    assert daemon.process.wait(20) == 0
-    assert cells(log, "s") == list(range(1, 201))
-    assert entries(log)[-1]["event"] == "end" and "misses" not in daemon.log()
-    assert daemon.left_behind() == []
+    with pytest.raises(LairError, match="^internal: the audit log cannot be written, and audit_required is on"):
+        client.exec("x = 8", "s")
+    assert f"cannot append to audit_log = {log}: No such file" in daemon.log()
+    assert client.info("s").cells == 1
+    directory.mkdir()
+    assert client.exec("x", "s").text == "7"
+    assert cells(log, "s") == [2]
 
 
-def test_the_end_does_not_wait_for_ever(start_daemon: Start, tmp_path: Path) -> None:
-    log = tmp_path / "audit"
-    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
-    client = daemon.client()
-    run(client, 1)
-    wait_until(lambda: cells(log, "s") == [1], "one is written")
-    stop(daemon)
-    run(client, 99)
-    began = time.monotonic()
-    assert daemon.terminate() == 0
-    assert time.monotonic() - began < 15
-    assert "the audit log misses its last 100 lines" in daemon.log(), "99 cells and an end"
-    assert daemon.left_behind() == []
+# ---- another file ----
 
 
-def test_keeper_killed(start_daemon: Start, tmp_path: Path) -> None:
-    """What was said is written all the same."""
-    log = tmp_path / "audit"
-    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
-    client = daemon.client()
-    pid = stop(daemon)
-    run(client, 100)
-    daemon.process.kill()
-    daemon.process.wait()
-    go_on(pid)
-    wait_until(lambda: cells(log, "s") == list(range(1, 101)), "all cells are there")
-    wait_until(lambda: not os.path.exists(f"/proc/{pid}/fd/0"), "it has ended")
-
-
-@pytest.mark.parametrize("slow", [False, True])
-def test_another_file(start_daemon: Start, tmp_path: Path, slow: bool) -> None:
-    """What was said before goes where it belongs, also by a scribe that is slow; the next file does not wait for it."""
+def test_another_file(start_daemon: Start, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     daemon = start_daemon({"daemon": {"audit_log": str(first)}})
     client = daemon.client()
     run(client, 50)
-    pid = stop(daemon) if slow else scribe(daemon)
-    run(client, 50)
     reload(daemon, second)
     run(client, 50)
-    wait_until(lambda: cells(second, "s") == list(range(101, 151)), "the rest is in the second")
-    if slow:
-        assert len(scribes(daemon)) == 2
-        go_on(pid)
-    wait_until(lambda: cells(first, "s") == list(range(1, 101)), "all are in the first")
-    wait_until(lambda: pid not in scribes(daemon), "the first one has ended")
     reload(daemon, "")
-    wait_until(lambda: not scribes(daemon), "there is none without a log")
     run(client, 50)
-    assert len(cells(second, "s")) == 50
     reload(daemon, second)
     run(client, 50)
-    wait_until(lambda: cells(second, "s")[50:] == list(range(201, 251)), "it is written again")
+    assert cells(first, "s") == list(range(1, 51))
+    assert cells(second, "s") == [*range(51, 101), *range(151, 201)]
     assert "misses" not in daemon.log()
 
 
 def test_rotated(start_daemon: Start, tmp_path: Path) -> None:
-    """Renamed, it is written to until laird is told; the same file keeps its scribe, as in a reload of other settings."""
+    """Renamed, it is written to until laird is told."""
     log, old = tmp_path / "audit", tmp_path / "audit.1"
     daemon = start_daemon({"daemon": {"audit_log": str(log)}})
     client = daemon.client()
     run(client, 50)
-    pid = scribe(daemon)
-    reload(daemon, log)
-    assert scribe(daemon) == pid
     log.rename(old)
     run(client, 50)
     reload(daemon, log)
     run(client, 50)
-    wait_until(lambda: cells(old, "s") == list(range(1, 101)), "the old one has what was before")
-    wait_until(lambda: cells(log, "s") == list(range(101, 151)), "the new one the rest")
-    wait_until(lambda: pid not in scribes(daemon), "its scribe has ended")
+    assert cells(old, "s") == list(range(1, 101))
+    assert cells(log, "s") == list(range(101, 151))
 
 
 def test_a_reload_that_fails(start_daemon: Start, tmp_path: Path) -> None:
@@ -365,8 +208,7 @@ def test_a_reload_that_fails(start_daemon: Start, tmp_path: Path) -> None:
     wait_until(lambda: "nothing has changed" in daemon.log(), "it is refused")
     assert "cannot append to audit_log = /none/such" in daemon.log()
     run(client, 10)
-    wait_until(lambda: cells(log, "s") == list(range(1, 21)), "all is written")
-    assert len(scribes(daemon)) == 1
+    assert cells(log, "s") == list(range(1, 21))
 
 
 # ---- a file that does not open ----
@@ -403,72 +245,27 @@ def watched(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def ask_reload(client: Client) -> int:
-    request = m.Reload(id=client.new_id())
-    client.send(request)
-    return request.id
-
-
 @pytest.mark.parametrize("held", [leased, watched])
 def test_a_file_that_does_not_open(start_daemon: Start, tmp_path: Path, held: Any) -> None:
-    """Everybody else is answered; the reload is refused, and the log stays what it was."""
+    """The reload is refused after a second, in which nobody is answered; the log stays what it was."""
     log, other = tmp_path / "audit", tmp_path / "other"
     daemon = start_daemon({"daemon": {"audit_log": str(log)}})
     client, operator = daemon.client(), daemon.client()
     run(client, 10)
     daemon.configure({"daemon": {"audit_log": str(other)}, "profile late": {}})
     with held(other):
-        asked = ask_reload(operator)
-        wait_until(lambda: len(scribes(daemon)) == 2, "another scribe opens the file")
         began = time.monotonic()
-        run(client, 10)
-        # A cell takes a millisecond, and the file would not open for many seconds.
-        assert time.monotonic() - began < 2
         with pytest.raises(LairError, match=f"^settings: cannot append to audit_log = {other}: .*did not open"):
-            operator.finish(asked, m.ReloadReply)
+            operator.call(m.Reload(id=operator.new_id()), m.ReloadReply)
+        assert time.monotonic() - began < 3
         assert "nothing has changed" in daemon.log()
         with pytest.raises(LairError, match="^bad_request: "):
             client.exec("1", "t", profile="late")
-        wait_until(lambda: len(scribes(daemon)) == 1, "whoever could not open it has given up", 20)
-    run(client, 10)
-    wait_until(lambda: cells(log, "s") == list(range(1, 31)), "all is written")
+        run(client, 10)
+    assert cells(log, "s") == list(range(1, 21))
     operator.call(m.Reload(id=operator.new_id()), m.ReloadReply)
     run(client, 10)
-    wait_until(lambda: cells(other, "s") == list(range(31, 41)), "the rest is in the other")
-
-
-def test_a_file_that_opens_late(start_daemon: Start, tmp_path: Path) -> None:
-    """What is asked meanwhile is done afterwards, and not with the settings that were read before."""
-    log, other = tmp_path / "audit", tmp_path / "other"
-    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
-    client, operators = daemon.client(), [daemon.client() for _ in range(3)]
-    daemon.configure({"daemon": {"audit_log": str(other)}, "profile first": {}})
-    with leased(other):
-        asked = [ask_reload(operators[0])]
-        wait_until(lambda: len(scribes(daemon)) == 2, "another scribe opens the file")
-        daemon.configure({"daemon": {"audit_log": str(other)}, "profile second": {}})
-        asked += [ask_reload(it) for it in operators[1:]]
-        run(client, 10)
-    told = [it.finish(id, m.ReloadReply).changes for it, id in zip(operators, asked, strict=True)]
-    assert [it["setting"] for it in told[0] if "setting" in it] == ["audit_log"]
-    assert [it["profile"] for it in told[0] if "setting" not in it] == ["first"]
-    assert told[1] == told[2]
-    assert sorted((it["profile"], it["change"]) for it in told[1]) == [("first", "removed"), ("second", "added")]
-    assert client.exec("1", "t", profile="second").text == "1"
-
-
-def test_a_stop_does_not_wait_for_it(start_daemon: Start, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    daemon = start_daemon({})
-    operator = daemon.client()
-    daemon.configure({"daemon": {"audit_log": str(other)}})
-    with leased(other):
-        asked = ask_reload(operator)
-        wait_until(lambda: scribes(daemon), "a scribe opens the file")
-        daemon.process.terminate()
-        with pytest.raises(LairError, match="^gone: laird is stopping"):
-            operator.finish(asked, m.ReloadReply)
-        assert daemon.process.wait(20) == 0
+    assert cells(other, "s") == list(range(21, 31))
 
 
 def test_a_fifo_is_no_audit_log(start_daemon: Start, tmp_path: Path) -> None:
@@ -478,7 +275,6 @@ def test_a_fifo_is_no_audit_log(start_daemon: Start, tmp_path: Path) -> None:
     daemon.configure({"daemon": {"audit_log": str(fifo)}})
     done = daemon.lair("reload")
     assert done.returncode == 125 and f"cannot append to audit_log = {fifo}: " in done.stderr
-    wait_until(lambda: not scribes(daemon), "no scribe stays for it")
 
 
 def test_a_start_says_that_it_does_not_open(tmp_path: Path, start_daemon: Start) -> None:
@@ -487,19 +283,3 @@ def test_a_start_says_that_it_does_not_open(tmp_path: Path, start_daemon: Start)
         daemon = start_daemon({"daemon": {"audit_log": str(log)}}, wait=False)
         assert daemon.process.wait(30) == 1
     assert f"cannot append to audit_log = {log}: it did not open within " in daemon.log()
-
-
-def test_whoever_follows_opens_it_again(start_daemon: Start, tmp_path: Path) -> None:
-    """Renamed, its lines go to the file of its name when a scribe dies, and laird's log says so."""
-    log, old = tmp_path / "audit", tmp_path / "audit.1"
-    daemon = start_daemon({"daemon": {"audit_log": str(log)}})
-    client = daemon.client()
-    run(client, 10)
-    wait_until(lambda: cells(log, "s") == list(range(1, 11)), "they are written")
-    log.rename(old)
-    pid = scribe(daemon)
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: scribes(daemon) not in ([], [pid]), "another one follows")
-    run(client, 10)
-    wait_until(lambda: log.exists() and cells(log, "s") == list(range(11, 21)), "the rest")
-    assert "the audit log is another file than before" in daemon.log()

@@ -3,9 +3,9 @@ defined for each of them."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -13,10 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon import BIN, Daemon, children, command_of, wait_until
+from lair import LairError
 from lair.messages import ExecReply, Reply, Reset
 
 StartDaemon = Callable[..., Daemon]
@@ -70,80 +72,75 @@ def test_full_disk_under_the_log(start_daemon: StartDaemon, disk: Disk) -> None:
     assert daemon.terminate() == 0
 
 
+REFUSED = "try: open('/etc/passwd', 'w')\nexcept OSError: pass"
+UNWRITTEN = "^internal: the audit log cannot be written, and audit_required is on: the cell has not run"
+
+
+def audited(path: Path) -> list[Any]:
+    """The numbers of cells and of missed lines; None: a line that the full disk cut."""
+    found: list[Any] = []
+    for line in path.read_text().splitlines():
+        try:
+            entry = json.loads(line)
+            found.append((entry["event"], entry.get("cell", entry.get("lines"))))
+        except ValueError:
+            found.append(None)
+    return found
+
+
 def test_full_disk_under_the_audit_log(start_daemon: StartDaemon, disk: Disk) -> None:
-    """Sessions go on, the other log says so, and when that is over all lines are there. None is torn but one at most."""
+    """No cell runs, which is told; when there is room, cells run and the log has one line cut at most."""
     path = disk.path / "audit"
     daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path)}})
     client = daemon.client()
-    client.exec("1", "s")
+    client.exec("x = 1", "s")
     disk.fill()
-    for _ in range(200):
-        assert client.exec("2", "s").text == "2"
-    wait_until(lambda: "the audit log cannot be written: No space left" in daemon.log(), "it is told")
+    n = 0
+    with pytest.raises(LairError, match=UNWRITTEN):
+        while n < 200:  # the last page has room for some
+            client.exec("x += 1", "s")
+            n += 1
+    for session in ("s", "new", None):
+        with pytest.raises(LairError, match=UNWRITTEN):
+            client.exec("x = 0", session)
+    assert daemon.log().count("the audit log cannot be written: No space left") == 1
     disk.empty()
-    wait_until(lambda: "the audit log is written again" in daemon.log(), "it is told again")
-    client.exec("3", "s")
-    wait_until(lambda: path.read_text().count('"exec"') >= 202, "all is written")
-    broken, cells = [], []
-    for line in path.read_text().splitlines():
-        try:
-            cells.append(json.loads(line).get("cell"))
-        except ValueError:
-            broken.append(line)
-    assert len(broken) <= 1, "what the full disk cut, on a line of its own"
-    assert cells == [None, *range(1, 203)]
-    assert daemon.log().count("the audit log cannot be written") == 1
-    assert "misses" not in daemon.log()
+    assert client.exec("x", "s").text == str(n + 1)
+    assert "the audit log is written again" in daemon.log()
+    execs = [it for it in audited(path) if it and it[0] == "exec"]
+    assert execs == [("exec", cell) for cell in range(1, n + 3)]
+    assert audited(path).count(None) <= 1
+    client.exec("1", "new")
 
 
-def test_a_disk_that_stays_full(start_daemon: StartDaemon, disk: Disk) -> None:
-    """What could not be written is counted when laird ends."""
-    daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(disk.path / "audit")}})
-    client = daemon.client()
-    disk.fill()
-    for _ in range(200):
-        assert client.exec("2", "s").text == "2"
-    assert daemon.terminate() == 0
-    lines = (disk.path / "audit").read_text().count("\n")
-    (missed,) = re.findall(r"the audit log misses its last (\d+) lines", daemon.log())
-    assert 0 <= lines + int(missed) - 202 <= 1
-    assert daemon.left_behind() == []
-
-
-def said(daemon: Daemon, what: str, n: int) -> Callable[[], bool]:
-    return lambda: daemon.log().count(what) == n
-
-
-def test_a_line_that_scribes_die_of(start_daemon: StartDaemon, disk: Disk) -> None:
-    """The fourth leaves it out, says so in its place, and goes on with the next."""
+def test_full_disk_and_no_duty(start_daemon: StartDaemon, disk: Disk) -> None:
+    """Cells run all the same; what is missing is counted: in the log, in both logs' place, and by lair status."""
     path = disk.path / "audit"
-    daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path)}})
+    daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path), "audit_required": "off"}})
     client = daemon.client()
     client.exec("1", "s")
-    wait_until(lambda: path.read_text().count('"exec"') == 1, "the first is written")
     disk.fill()
-    # Until one finds no room.
-    while "the audit log cannot be written" not in daemon.log():
+    for _ in range(100):
+        assert client.exec(REFUSED, "s").returncode == 0
+    missed = client.stats().audit_missed
+    assert missed and missed > 50
+    assert f"audit    the audit log misses {missed} line" in daemon.lair("status").stdout
+    os.kill(client.stats().pid, signal.SIGKILL)
+    client = daemon.client()
+    disk.empty()
+    client.exec("2", "s")
+    assert client.stats().audit_missed == missed
+    gaps = [it[1] for it in audited(path) if it and it[0] == "missed"]
+    assert gaps == [missed]
+    whole = [it for it in audited(path) if it and it[0] != "missed"]
+    assert len(whole) + missed == 1 + 2 * 100 + 2
+    assert audited(path)[-1] == ("exec", 102)
+    disk.fill()
+    for _ in range(60):
         client.exec("2", "s")
-    for i in range(1, 4):
-        wait_until(said(daemon, "the audit log cannot be written", i), "it is tried")
-        stuck = [pid for pid in children(daemon.process.pid) if command_of(pid).endswith("--scribe")]
-        os.kill(stuck[0], signal.SIGKILL)
-    wait_until(lambda: "a line of the audit log is left out" in daemon.log(), "it is given up")
-    disk.empty()
-    client.exec("3", "s")
-    last = client.info("s").cells
-    wait_until(lambda: f'"cell":{last},' in path.read_text(), "it goes on")
-    whole = []
-    for line in path.read_text().splitlines():
-        try:
-            whole.append(json.loads(line))
-        except ValueError:
-            continue  # what the full disk cut
-    cells = [line.get("cell") for line in whole if line["event"] in ("exec", "missed")]
-    lost = cells.index(None) + 1
-    assert cells == [None if cell == lost else cell for cell in range(1, last + 1)]
-    assert [line["lines"] for line in whole if line["event"] == "missed"] == [1]
+    more = client.stats().audit_missed
+    assert daemon.terminate() == 0
+    assert more and f"the audit log misses its last {more - missed + 1} lines" in daemon.log()
 
 
 @pytest.fixture
@@ -162,25 +159,32 @@ def frozen(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_frozen_disk_under_the_audit_log(start_daemon: StartDaemon, frozen: Path) -> None:
-    """Nobody waits for it, nor does a router that takes over meanwhile; then all lines are there."""
+    """Whoever runs a cell is refused, the first after a second and the others at once; nobody else waits longer."""
     path = frozen / "audit"
     daemon = start_daemon({"daemon": {"log": "stderr", "audit_log": str(path)}})
     client = daemon.client()
-    client.exec("1", "s")
+    client.exec("x = 1", "s")
     subprocess.run(["fsfreeze", "-f", str(frozen)], check=True)
     try:
-        for _ in range(2):
-            for _ in range(100):
-                began = time.monotonic()
-                assert client.exec("2", "s").text == "2"
-                assert time.monotonic() - began < 2
-            os.kill(client.stats().pid, signal.SIGKILL)
-            client = daemon.client()
-        assert client.exec("3", "s").text == "3"
+        took = []
+        for _ in range(20):
+            began = time.monotonic()
+            with pytest.raises(LairError, match=UNWRITTEN):
+                client.exec("x = 2", "s")
+            took.append(time.monotonic() - began)
+        assert took[0] < 3 and sum(took[1:]) < 2
+        assert client.info("s").cells == 1
     finally:
         subprocess.run(["fsfreeze", "-u", str(frozen)], check=True)
-    wait_until(lambda: path.read_text().count('"exec"') == 202, "all is written")
-    assert "misses" not in daemon.log() and "has not stirred" not in daemon.log()
+
+    def again() -> bool:
+        with contextlib.suppress(LairError):
+            return client.exec("x", "s").text == "1"
+        return False
+
+    wait_until(again, "cells run again")
+    assert audited(path)[-1] == ("exec", 2)
+    assert "the audit log is written again" in daemon.log() and "has not stirred" not in daemon.log()
 
 
 @pytest.mark.parametrize("place", ["workspaces", "socket"])

@@ -124,13 +124,6 @@ int errand_start_template(const char *profile, unsigned python, uint32_t serial,
 	return 0;
 }
 
-int errand_start_scribe(int theirs, int ring)
-{
-	(void)theirs;
-	(void)ring;
-	return 0;
-}
-
 int errand_start_builder(int theirs)
 {
 	(void)theirs;
