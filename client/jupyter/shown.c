@@ -15,8 +15,8 @@
 #define BUFFERS "application/vnd.lair.buffers"
 #define BLOCKED_SHOWN 5
 #define EFFECTS_SHOWN 8
-/* Of kernel/python/display.py, beside the forms of a value: what describes them, and which are JSON that their
- * types do not name so. */
+/* Of kernel/languages/python/display.py, beside the forms of a value: what describes them, and which are JSON that
+ * their types do not name so. */
 #define METADATA "application/vnd.lair.metadata+json"
 #define STRUCTURED "application/vnd.lair.structured+json"
 #define BUFFERS_MAX 256

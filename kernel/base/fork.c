@@ -2,14 +2,13 @@
  * CLONE_PARENT. glibc's clone() cannot either, since it needs a stack; so it is the raw system call. For a
  * process of one thread, glibc's fork would only have to correct the cached thread id. The kernel does that,
  * too, if it is told the address, which it knows and tells us (PR_GET_TID_ADDRESS). */
-#include <Python.h>
-
 #include "fork.h"
 
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x1000
@@ -89,20 +88,4 @@ pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp)
 	/* E2BIG: kernels before 5.7 do not know the last member. ENOSYS: kernels before 5.3 lack clone3. EPERM:
 	 * some containers refuse it. */
 	return errno == E2BIG || errno == EPERM ? -ENOSYS : -errno;
-}
-
-pid_t fork_python(void)
-{
-	pid_t pid;
-
-	PyOS_BeforeFork();
-	pid = fork();
-	if (pid == 0) {
-		PyOS_AfterFork_Child();
-		return 0;
-	}
-	if (pid < 0)
-		pid = -errno;
-	PyOS_AfterFork_Parent();
-	return pid;
 }

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 /* A raw clone as a child of the caller's own parent, with @flags (namespaces) besides. No fork handlers run: the
- * process must have one thread. The state of Python and libc is copied as it is; only the thread id that libc
+ * process must have one thread. The state of libc is copied as it is; only the thread id that libc
  * remembers is corrected, by the kernel. Returns 0 in the child; in the caller its pid, with *pidfdp (may be
  * NULL) set to a descriptor that is close-on-exec, or to -1 if the kernel has none; or -errno. */
 pid_t fork_sibling(unsigned long flags, int *pidfdp);
@@ -18,7 +18,3 @@ pid_t fork_sibling_into(int group, unsigned long flags, int *pidfdp);
 /* The same as an own child, whose end no signal tells. waitpid needs __WALL for it. The process may have other
  * threads: the child does not have them, and what they held stays held there. */
 pid_t fork_child(void);
-
-/* fork() for a process that runs Python: Python's own handlers before and after it. The caller holds the GIL and
- * still holds it afterwards on both sides. Returns as fork() does, but -errno. */
-pid_t fork_python(void);

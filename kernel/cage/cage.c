@@ -140,7 +140,7 @@ static int home_read(struct cage *cage, struct bytes home, struct cage_report *r
 	return cage_fail(report, EINVAL, "home = %.100s: it cannot be made in %.100s", cage->home, outer->path);
 }
 
-static int configure_read(struct cage *cage, const struct configure_message *configure, char *const python_dirs[],
+static int configure_read(struct cage *cage, const struct configure_message *configure, char *const language_dirs[],
 			  struct cage_report *report)
 {
 	char culprit[PATH_MAX];
@@ -162,7 +162,7 @@ static int configure_read(struct cage *cage, const struct configure_message *con
 	r = level_parse(&cage->wanted, configure->level);
 	if (r)
 		return cage_fail(report, -r, "level");
-	r = places_init(&cage->places, configure, python_dirs, culprit, sizeof(culprit));
+	r = places_init(&cage->places, configure, language_dirs, culprit, sizeof(culprit));
 	return r ? cage_fail_place(report, r, culprit) : home_read(cage, configure->home, report);
 }
 
@@ -177,7 +177,7 @@ static struct cage *cage_free(struct cage *cage)
 	return NULL;
 }
 
-int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const python_dirs[],
+int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const language_dirs[],
 		 struct cage_report *report)
 {
 	struct cage *cage = calloc(1, sizeof(*cage));
@@ -185,7 +185,7 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 
 	if (!cage)
 		return cage_fail(report, ENOMEM, "the cage");
-	r = configure_read(cage, configure, python_dirs, report);
+	r = configure_read(cage, configure, language_dirs, report);
 	if (!r)
 		r = privileges_prepare(report);
 	if (!r)

@@ -30,9 +30,9 @@ uint64_t cage_clock(void);
 const char *cage_step_name(size_t i);
 
 /* In the template, once, after Python and the preload are loaded. @configure need not outlive the call.
- * @python_dirs: NULL-terminated absolute directories and files that hold Python and its packages (always
+ * @language_dirs: NULL-terminated absolute directories and files that hold Python and its packages (always
  * readable). Returns 0; or -errno with report->reason: this host cannot build the cage that the profile demands. */
-int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const python_dirs[],
+int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const language_dirs[],
 		 struct cage_report *report);
 
 /* In the template, when it has loaded more since then. Returns 0 or -errno. */
@@ -40,7 +40,7 @@ int cage_prepare_again(struct cage *cage);
 
 /* In the template: clone a warden into its new namespaces, as a child of the template's parent. Returns 0 in the
  * warden; in the template the warden's pid (and *pidfdp, -1 if the kernel has none), or -errno. The raw clone
- * leaves the state of Python and libc unchanged; only the thread id is corrected. @uid: host uid and gid to run as;
+ * leaves the state of libc unchanged; only the thread id is corrected. @uid: host uid and gid to run as;
  * as root it must not be 0, else it must be (-EPERM). @groups: doors to its control groups, ended by -1 (NULL:
  * none). For version 1 a door is the group's file `tasks`, for version 2 its directory. The doors must stay
  * open. */

@@ -348,7 +348,7 @@ static bool is_idle(const struct place *place, const struct places *before)
 	return says_nothing_new(place->kind, places_find(before, place->path, strlen(place->path)));
 }
 
-int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
+int places_init(struct places *places, const struct configure_message *configure, char *const language_dirs[],
 		char *culprit, size_t size)
 {
 	bool network = configure->network.data && !bytes_is(configure->network, "off") && configure->network.size;
@@ -365,8 +365,8 @@ int places_init(struct places *places, const struct configure_message *configure
 	 * because no session can do without them. */
 	if (!r)
 		places_drop(places, is_hidden);
-	for (size_t i = 0; !r && python_dirs && python_dirs[i]; i++)
-		r = add_those_there(places, (const char *const *)&python_dirs[i], 1);
+	for (size_t i = 0; !r && language_dirs && language_dirs[i]; i++)
+		r = add_those_there(places, (const char *const *)&language_dirs[i], 1);
 	if (!r)
 		r = add_listed(places, configure->places, true, culprit, size);
 	for (size_t i = 0; !r && i < ARRAY_SIZE(own_places); i++)

@@ -37,10 +37,10 @@ enum {
 	PLACE_E_OWN,	 /* a place that sessions see holds laird's own files directly */
 };
 
-/* Adds the system's libraries, @python_dirs (NULL-terminated; missing ones are left out), and the profile's
+/* Adds the system's libraries, @language_dirs (NULL-terminated; missing ones are left out), and the profile's
  * directories. Directories with laird's own files are hidden. Returns 0; or PLACE_E_... or -errno with the wrong
  * path in @culprit. */
-int places_init(struct places *places, const struct configure_message *configure, char *const python_dirs[],
+int places_init(struct places *places, const struct configure_message *configure, char *const language_dirs[],
 		char *culprit, size_t culprit_size);
 /* Writes the text for error @r of places_init about @culprit: a sentence, or the reason of an errno. */
 void places_explain(char *text, size_t size, int r, const char *culprit);

@@ -2,9 +2,9 @@
  * signal: then the kernel has put its registers on its stack, and the copy has both. In the copy a new thread is
  * made for each, with the old one's thread-local memory, and returns from that signal.
  *
- * While the others stand still they may hold any lock, and the GIL must not change hands. So between crowd_hold and
- * crowd_release, and in the copy until crowd_revive, nothing may take a lock, allocate memory, run Python or let go
- * of the GIL. */
+ * While the others stand still they may hold any lock, and no lock of the language's may change hands. So between
+ * crowd_hold and crowd_release, and in the copy until crowd_revive, nothing may take a lock, allocate memory, or
+ * run the language. */
 #pragma once
 
 #include "proto/base.h"

@@ -1,19 +1,19 @@
 /* The link, as in proto/link.h: a message that the router repeats after its death is ignored, and a message too
  * large for a datagram is a letter. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "channel.h"
 
-#include "base/pack.h"
+#include "language.h"
 #include "output.h"
 #include "proto/link.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 /* If so many descriptors are left, there is room for those that a message brings and for those that are made of
  * it. */
@@ -21,12 +21,14 @@
 /* How long to wait for the router: the first time, and at most. */
 #define NAP_NS 20000
 #define NAP_MAX_NS 1000000
+/* A buffer that is larger is freed. */
+#define KEPT_MAX (256 << 10)
 
 static struct {
 	int fd;
 	int spare;		 /* keeps a number free for a descriptor that a message brings */
 	bool cramped;		 /* few other descriptors are left */
-	bool alone;		 /* no other thread may get the GIL */
+	bool alone;		 /* no other thread may run */
 	bool crowded;		 /* there was no room for the last message */
 	long nap;		 /* nanoseconds */
 	uint64_t sent, received; /* the numbers of the last messages */
@@ -71,15 +73,15 @@ void exec_channel_alone(bool alone)
 	self.alone = alone;
 }
 
-static PyThreadState *gil_release(void)
+static void *wait_begin(void)
 {
-	return self.alone ? NULL : PyEval_SaveThread();
+	return self.alone || !language.wait_begin ? NULL : language.wait_begin();
 }
 
-static void gil_take(PyThreadState *state)
+static void wait_end(void *state)
 {
 	if (state)
-		PyEval_RestoreThread(state);
+		language.wait_end(state);
 }
 
 bool exec_channel_cramped(void)
@@ -131,7 +133,7 @@ static int letter_open(const struct link_header *header, struct bytes *frame)
 /* Returns as channel_recv. */
 static int receive(struct bytes *data)
 {
-	PyThreadState *state;
+	void *state;
 	int r;
 
 	exec_channel_drop_fds();
@@ -139,9 +141,9 @@ static int receive(struct bytes *data)
 	self.letter = NULL;
 	if (self.cramped)
 		self.spare = fd_close(self.spare);
-	state = gil_release();
+	state = wait_begin();
 	r = channel_recv(self.fd, self.buffer, sizeof(self.buffer), data, self.fds, &self.n_fds);
-	gil_take(state);
+	wait_end(state);
 	return r;
 }
 
@@ -184,12 +186,12 @@ int exec_channel_wait(void)
 	sigfillset(&all);
 	do {
 		pthread_sigmask(SIG_SETMASK, &all, &before);
-		r = PyErr_CheckSignals();
+		r = language.interrupted && language.interrupted() ? -EINTR : 0;
 		if (!r) {
-			PyThreadState *state = PyEval_SaveThread();
+			void *state = wait_begin();
 
 			n = ppoll(&readable, 1, NULL, &before);
-			PyEval_RestoreThread(state);
+			wait_end(state);
 		}
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	} while (!r && n <= 0);
@@ -199,7 +201,7 @@ int exec_channel_wait(void)
 bool exec_channel_unheard(void)
 {
 	struct timespec moment = {.tv_nsec = MAX(self.nap, NAP_NS)};
-	PyThreadState *state;
+	void *state;
 	int unread = 0;
 
 	self.nap = 0;
@@ -207,9 +209,9 @@ bool exec_channel_unheard(void)
 		return false;
 	/* The longer it waits, the less often it looks: many may wait, and the router needs a processor. */
 	self.nap = MIN(2 * moment.tv_nsec, NAP_MAX_NS);
-	state = gil_release();
+	state = wait_begin();
 	nanosleep(&moment, NULL);
-	gil_take(state);
+	wait_end(state);
 	return true;
 }
 
@@ -254,7 +256,7 @@ int exec_channel_try(const struct wire_schema *schema, const void *message)
 		return -EAGAIN;
 	if (!r)
 		r = send_encoded();
-	pack_trim(&self.frame);
+	exec_channel_trim(&self.frame);
 	return r;
 }
 
@@ -275,4 +277,13 @@ int exec_channel_decode(void *out, const struct wire_schema *schema, const struc
 	if (!bytes_is(message->type, schema->type))
 		return -EBADMSG;
 	return wire_decode(out, schema, message->body, &fault) ? -EBADMSG : 0;
+}
+
+void exec_channel_trim(msgpack_sbuffer *buffer)
+{
+	buffer->size = 0;
+	if (buffer->alloc <= KEPT_MAX)
+		return;
+	msgpack_sbuffer_destroy(buffer);
+	msgpack_sbuffer_init(buffer);
 }

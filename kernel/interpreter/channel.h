@@ -11,7 +11,7 @@ bool exec_channel_there(void);
 /* The descriptor of the channel, to wait for it beside others; -1: there is none. It stays the channel's. */
 int exec_channel_descriptor(void);
 
-/* Wait for the next message, without the GIL, so that threads of the session run on. Until the next message its
+/* Wait for the next message, while threads of the session run on. Until the next message its
  * frame is valid and its descriptors are open. Returns 0, CHANNEL_E_EOF or -errno. */
 int exec_channel_receive(struct wire_frame *message);
 /* Decode @message by @schema. Returns 0 or -EBADMSG. */
@@ -24,8 +24,8 @@ void exec_channel_drop_fds(void);
  * it keeps room for the next message, whatever is open. */
 bool exec_channel_cramped(void);
 
-/* While it is, nothing here lets go of the GIL or needs memory: for a process without the threads that it should
- * have. */
+/* While it is, nothing here lets other threads run or needs memory: for a process without the threads that it
+ * should have. */
 void exec_channel_alone(bool alone);
 
 /* Send @message, once the router has read enough. Returns 0 or -errno. -EAGAIN: it has not; then this has waited a
@@ -38,5 +38,8 @@ bool exec_channel_unheard(void);
 
 /* Whether there is a message that was not received yet. */
 bool exec_channel_waits(void);
-/* Wait until there is one. Signal handlers run meanwhile. Returns 0, or -1 with an exception. */
+/* Wait until there is one. Signal handlers run meanwhile. Returns 0, or -EINTR if one of them ends what runs. */
 int exec_channel_wait(void);
+
+/* Empty @buffer for its next use, and free its memory if it is large. */
+void exec_channel_trim(msgpack_sbuffer *buffer);

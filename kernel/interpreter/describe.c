@@ -1,16 +1,11 @@
 /* A child looks at the variables and writes what it has found into a pipe. It runs no code of the session, has none
  * of its threads, and ends with its answer. If it takes too long, as when a thread that it does not have holds a
  * lock, it is killed. This process needs no memory for any of that. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "describe.h"
 
 #include "base/fork.h"
-#include "base/helpers.h"
-#include "base/pack.h"
-#include "cell.h"
 #include "channel.h"
+#include "language.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* For one look, and what a piece of its answer may have: a message of this size needs no memory. */
 #define PATIENCE_MS 2500
@@ -38,16 +34,12 @@ static long long now_ms(void)
 static int frame_of(msgpack_sbuffer *frame)
 {
 	struct descriptions_record record = {0};
-	PyObject *found = cell_describe();
-	PyObject *variables = found && PyTuple_Check(found) ? PyTuple_GetItem(found, 0) : NULL;
-	PyObject *more = variables ? PyTuple_GetItem(found, 1) : NULL;
 	msgpack_sbuffer packed;
 
 	msgpack_sbuffer_init(&packed);
-	if (!more || pack_object(&packed, variables, PACK_DEPTH) < 0)
+	if (!language.describe || language.describe(&packed, &record.more) < 0)
 		return -1;
 	record.variables = wire_bytes(&packed);
-	record.more = PyLong_AsUnsignedLongLong(more);
 	return wire_encode(frame, &descriptions_record_schema, &record);
 }
 

@@ -1,21 +1,21 @@
-/* Finds what a fork cannot copy: threads that do not stand still, tasks in a foreign event loop, a GPU's context.
+/* Finds what a fork cannot copy: threads that do not stand still, a GPU's context, what the language names.
  * It is called after every cell, so it must be cheap: a few system calls. */
-#include <Python.h>
-
 #include "frozen.h"
 
-#include "base/helpers.h"
 #include "channel.h"
 #include "crowd/crowd.h"
+#include "language.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
-/* How long to wait for the end of threads that Python does not know any more. */
+/* How long to wait for the end of threads that the language does not know any more. */
 #define SETTLE_NS 1000000
 #define SETTLE_TRIES 20
 
@@ -23,17 +23,12 @@
 #define CUDA_ERROR_NOT_INITIALIZED 3
 
 /* In a cage without /proc only those can be counted. */
-static unsigned threads_of_python(void)
+static unsigned threads_known(void)
 {
-	PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-	unsigned n = 0;
-
-	for (; thread; thread = PyThreadState_Next(thread))
-		n++;
-	return n;
+	return language.threads ? language.threads() : 1;
 }
 
-/* The last steps of a thread that Python has joined take a moment. One of a C library does not end, so it is waited
+/* The last steps of a thread that was joined take a moment. One of a C library does not end, so it is waited
  * for only once. */
 static bool others_remain(void)
 {
@@ -52,7 +47,7 @@ static bool others_remain(void)
 static const char *threads_unseen(void)
 {
 	static char why[128];
-	unsigned known = threads_of_python() - 1;
+	unsigned known = threads_known() - 1;
 
 	if (known == 0 && !others_remain())
 		return NULL;
@@ -70,7 +65,7 @@ static const char *threads_unfaithful(void)
 	if (crowd_size() < 0)
 		return threads_unseen();
 	why = crowd_unfaithful();
-	return why && threads_of_python() == 1 && !others_remain() ? NULL : why;
+	return why && threads_known() == 1 && !others_remain() ? NULL : why;
 }
 
 /* Where libcuda lies, as of the last time that a library was loaded. */
@@ -112,27 +107,13 @@ static bool cuda_in_use(void)
 	return count && count(&devices) != CUDA_ERROR_NOT_INITIALIZED;
 }
 
-static long tasks_unforkable(void)
-{
-	PyObject *count = PyObject_CallNoArgs(helper(HELPER_UNFORKABLE_TASKS));
-	long n = count ? PyLong_AsLong(count) : 0;
-
-	Py_XDECREF(count);
-	PyErr_Clear();
-	return n;
-}
-
 const char *freeze_unfaithful(void)
 {
-	static char why[128];
 	bool cramped = exec_channel_cramped();
-	long tasks = tasks_unforkable();
+	const char *why = language.unfaithful ? language.unfaithful() : NULL;
 
-	if (tasks > 0) {
-		snprintf(why, sizeof(why), "%ld asyncio tasks are pending, in a loop that a copy could not have",
-			 tasks);
+	if (why)
 		return why;
-	}
 	if (cramped)
 		return "almost all descriptors are open, and a copy needs some";
 	if (cuda_in_use())

@@ -1,17 +1,16 @@
-/* Between two cells the session's event loop runs as long as anything waits in it (python/awaiting.py). The router
+/* Between two cells the session's event loop runs as long as anything waits in it. The router
  * takes an interpreter for dead that does not answer within PATIENCE_US, so a task that keeps the loop to itself is
  * interrupted before. A signal that no cell uses looks every LATE_S whether there is a message that is not taken.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "idle.h"
 
-#include "base/helpers.h"
 #include "channel.h"
+#include "language.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LATE_S 2
 
@@ -66,32 +65,24 @@ static void watch_end(void)
 
 bool idle_has_work(void)
 {
-	PyObject *waits = PyObject_CallNoArgs(helper(HELPER_LOOP_WAITS));
-	bool has = waits == Py_True;
-
-	Py_XDECREF(waits);
-	PyErr_Clear();
-	return has;
+	return language.waits && language.waits();
 }
 
 /* An interrupt may be meant for the cell in the message. So it is sent again, and waits for that cell. */
 void idle(void)
 {
-	PyObject *waits = PyObject_CallNoArgs(helper(HELPER_LOOP_WAITS)), *interrupted;
 	sigset_t interrupt;
+	bool interrupted;
 
-	if (waits == Py_True) {
-		sigemptyset(&interrupt);
-		sigaddset(&interrupt, SIGINT);
-		watch_begin();
-		sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
-		interrupted = PyObject_CallFunction(helper(HELPER_IDLE), "i", exec_channel_descriptor());
-		sigprocmask(SIG_BLOCK, &interrupt, NULL);
-		watch_end();
-		if (interrupted == Py_True)
-			(void)kill(getpid(), SIGINT);
-		Py_XDECREF(interrupted);
-	}
-	Py_XDECREF(waits);
-	PyErr_Clear();
+	if (!idle_has_work())
+		return;
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	watch_begin();
+	sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+	interrupted = language.idle(exec_channel_descriptor());
+	sigprocmask(SIG_BLOCK, &interrupt, NULL);
+	watch_end();
+	if (interrupted)
+		(void)kill(getpid(), SIGINT);
 }

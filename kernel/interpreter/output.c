@@ -1,14 +1,12 @@
-/* One buffer a stream, no matter who writes. sys.stdout appends to it (stream.c). libc's stdout and stderr are
+/* One buffer a stream, no matter who writes. A language appends to it by output_put. libc's stdout and stderr are
  * unbuffered FILEs whose write function appends to it. This executable's own write() and writev() replace libc's
  * for every library in the process; they flush the buffer before they write to descriptor 1 or 2. So the order
  * of output is the order of the calls, at the price of one memcpy each.
  *
  * The lock is a semaphore, because a signal can interrupt waiting for one; it cannot interrupt waiting for a
- * mutex. Its holder never waits for the GIL, so a thread may hold the GIL while it waits for the lock. A forked
- * child starts with empty private buffers: the parent's were flushed before the fork, and are shared with the
- * router. */
-#include <Python.h>
-
+ * mutex. Its holder never waits for a lock of the language's, so a thread may hold one while it waits for this. A
+ * forked child starts with empty private buffers: the parent's were flushed before the fork, and are shared with
+ * the router. */
 #include "output.h"
 
 #include "effects.h"
@@ -22,11 +20,13 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #define BUFFER_SIZE OUTBUFFER_SIZE
 
@@ -483,22 +483,6 @@ static void fork_child(void)
 	}
 }
 
-/* New programs are also started by vfork, which calls no handlers. But Python announces each of them. */
-static int before_program(const char *event, PyObject *args, void *data)
-{
-	static const char *const events[] = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec",
-					     "os.spawn"};
-
-	(void)args;
-	(void)data;
-	if (event[0] != 'o' && event[0] != 's')
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-		if (strcmp(event, events[i]) == 0)
-			output_flush_all();
-	return 0;
-}
-
 int output_install(void)
 {
 	effects_install();
@@ -513,7 +497,7 @@ int output_install(void)
 	stderr = streams[OUTPUT_ERR].file;
 	if (pthread_atfork(fork_prepare, fork_parent, fork_child) != 0 || atexit(output_flush_all) != 0)
 		return -ENOMEM;
-	return PySys_AddAuditHook(before_program, NULL) < 0 ? -ENOMEM : 0;
+	return 0;
 }
 
 /* ---- the interpreter's buffers ---- */

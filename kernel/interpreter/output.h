@@ -6,7 +6,8 @@
 
 enum output_stream { OUTPUT_OUT, OUTPUT_ERR };
 
-/* In the template, before Python starts: libc's stdout and stderr become ours, and forks and new programs flush. */
+/* In the template, before the language starts: libc's stdout and stderr become ours, and forks flush. Programs that
+ * are started by vfork call no handlers: the language flushes before those. */
 int output_install(void);
 
 /* In the interpreter: buffer in the memory file @buffers (proto/outbuffer.h), which stays the caller's. Descriptors
@@ -38,7 +39,7 @@ void output_begin(bool eager);
 void output_end(void);
 
 /* Append @text; flushes if it must. Returns the number of bytes taken, which is less than @size if a signal
- * came, or -errno (-EINTR: nothing was taken). Never needs the GIL; may block unless output_try took it. */
+ * came, or -errno (-EINTR: nothing was taken). May block unless output_try took it. */
 ssize_t output_put(enum output_stream which, const char *text, size_t size);
 /* The same without waiting for lock or pipe. Takes all or nothing: if false, use output_put. */
 bool output_try(enum output_stream which, const char *text, size_t size);

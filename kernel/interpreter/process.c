@@ -1,31 +1,30 @@
 /* A fork gets its own descriptors, signals, number, part of the cage and seeds, and loses the old ones, before
  * it runs a cell or waits as a frozen copy. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "process.h"
 
 #include "artifacts.h"
 #include "base/fork.h"
-#include "base/helpers.h"
 #include "channel.h"
 #include "crowd/crowd.h"
 #include "describe.h"
 #include "files/witness.h"
 #include "frozen.h"
+#include "language.h"
 #include "outlets.h"
 #include "output.h"
 #include "positions.h"
 #include "rewriting.h"
-#include "seeds.h"
 
 #include "proto/message.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define FD_FLOOR 100
 /* How many descriptors lie from the floor on: the channel and its spare, the buffers, copies of stdout and stderr,
@@ -41,6 +40,20 @@ static struct {
 } self;
 
 /* ---- becoming an interpreter ---- */
+
+pid_t process_fork(void)
+{
+	pid_t pid;
+
+	if (language.before_fork)
+		language.before_fork();
+	pid = fork();
+	if (pid < 0)
+		pid = -errno;
+	if (language.after_fork)
+		language.after_fork(pid == 0);
+	return pid;
+}
 
 static int descriptor_floor(void)
 {
@@ -64,11 +77,13 @@ static void signals_reset(void)
  * cells. */
 static int take_over(const int fds[INTERPRETER_FDS], int floor)
 {
+	char name[16];
 	int channel;
 
 	self.pid = getpid();
 	setpgid(0, 0);
-	prctl(PR_SET_NAME, "lair-python");
+	snprintf(name, sizeof(name), "lair-%s", language.name);
+	prctl(PR_SET_NAME, name);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dup2(fds[INTERPRETER_STDOUT], STDOUT_FILENO) < 0 || dup2(fds[INTERPRETER_STDERR], STDERR_FILENO) < 0)
 		return -errno;
@@ -89,22 +104,23 @@ static void descriptors_close(int floor)
 		(void)close(fd);
 }
 
-/* Moves to a copy of the workspace, which @which makes or finds by its name. False with an exception set. */
-static bool move_home(enum helper which, struct bytes name)
+/* Moves to a copy of the workspace. Returns 0, or -1 with the reason in @why. */
+static int move_home(enum language_move how, struct bytes name, char *why, size_t size)
 {
-	PyObject *done =
-		PyObject_CallFunction(helper(which), "ss#", artifacts_root(), name.data, (Py_ssize_t)name.size);
-	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
+	char text[PATH_MAX] = "this language has no way to move there";
 
-	if (place)
-		artifacts_home(place);
-	Py_XDECREF(done);
-	return place;
+	if (language.move && language.move(how, artifacts_root(), name, text, sizeof(text)) == 0) {
+		artifacts_home(text);
+		return 0;
+	}
+	snprintf(why, size, "%s", text[0] ? text : strerror(ENOMEM));
+	return -1;
 }
 
 int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home)
 {
 	int floor = descriptor_floor(), r;
+	char why[1];
 
 	self.cage = cage;
 	signals_reset();
@@ -112,10 +128,11 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, stru
 	descriptors_close(floor);
 	if (!r)
 		r = cage_enter_interpreter(cage);
-	if (!r)
-		seeds_renew();
-	if (!r && home.data && !move_home(HELPER_BRANCH_HOME, home))
-		PyErr_Clear(); /* a cell has put something else there: it works in the family's workspace */
+	if (!r && language.born)
+		language.born();
+	/* If a cell has put something else there, it works in the family's workspace. */
+	if (!r && home.data)
+		(void)move_home(MOVE_HOME, home, why, sizeof(why));
 	return r;
 }
 
@@ -174,30 +191,6 @@ static void others_go_on(void)
 	output_let_go();
 }
 
-/* Until Python 3.12 a thread takes its event loop for another process's if the number of the process has changed.
- */
-static void loops_keep(void)
-{
-#if PY_VERSION_HEX < 0x030c0000
-	struct holder {
-		PyObject head;
-		PyObject *loop;
-		pid_t pid;
-	};
-	PyThreadState *thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-
-	for (; thread; thread = PyThreadState_Next(thread)) {
-		PyObject *found =
-			thread->dict ? PyDict_GetItemString(thread->dict, "__asyncio_running_event_loop__") : NULL;
-		struct holder *holder = (struct holder *)found;
-
-		if (found && strcmp(Py_TYPE(found)->tp_name, "_RunningLoopHolder") == 0 &&
-		    Py_TYPE(found)->tp_basicsize == sizeof(*holder) && holder->pid == self.copied)
-			holder->pid = getpid();
-	}
-#endif
-}
-
 /* In a fork of the copy. What is held there can be had only now, so without them nothing can be said. */
 static void others_come_back(void)
 {
@@ -205,7 +198,6 @@ static void others_come_back(void)
 		return;
 	if (crowd_revive() < 0)
 		_exit(1);
-	loops_keep();
 	exec_channel_alone(false);
 	output_let_go();
 }
@@ -214,21 +206,10 @@ static void others_come_back(void)
  * the branch says so when it is asked for its first checkpoint, and ends. */
 static void branch_files(struct bytes name, bool filled)
 {
-	if (move_home(filled ? HELPER_BRANCH_FILLED : HELPER_BRANCH_FILES, name))
-		return;
-	helper_error(self.homeless, sizeof(self.homeless));
-	if (!self.homeless[0])
-		snprintf(self.homeless, sizeof(self.homeless), "%s", strerror(ENOMEM));
+	(void)move_home(filled ? MOVE_FILLED : MOVE_COPY, name, self.homeless, sizeof(self.homeless));
 }
 
-/* The original may live on, and wait in the same loop. */
-static void loop_renew(void)
-{
-	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_RENEW_LOOP)));
-	PyErr_Clear();
-}
-
-/* The files may not be those of this state yet, so nothing of the session runs: neither Python nor another thread.
+/* The files may not be those of this state yet, so nothing of the session runs, in no thread.
  * Returns whether files were put there meanwhile. */
 static bool await_settle(void)
 {
@@ -241,13 +222,6 @@ static bool await_settle(void)
 	if (r)
 		_exit(r == CHANNEL_E_EOF ? 0 : 1);
 	return settle.files;
-}
-
-static void files_went_back(void)
-{
-	artifacts_of_others();
-	Py_XDECREF(PyObject_CallNoArgs(helper(HELPER_FILES_BACK)));
-	PyErr_Clear();
 }
 
 /* In a fork of the copy: live again, with the router's new descriptors. A branch shares its open files with its
@@ -268,11 +242,12 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 	outlets_restore();
 	others_come_back();
 	if (files)
-		files_went_back();
+		artifacts_of_others();
 	if (!spawn->reseed)
 		positions_set();
-	loop_renew();
-	seeds_renew_any(spawn->reseed);
+	if (language.thawed)
+		language.thawed(&(struct language_thaw){
+			.threads_of = self.crowded ? self.copied : 0, .files = files, .branch = spawn->reseed});
 	rewriting_begin();
 	if (spawn->directory.data)
 		branch_files(spawn->directory, spawn->filled);

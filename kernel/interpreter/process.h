@@ -4,7 +4,9 @@
 
 #include "interpreter.h"
 
-/* In a fresh fork that holds the GIL: take over the router's descriptors. @home: the name of the copy of the
+/* Make an interpreter: fork(), with the language told before and after. Returns as fork() does, but -errno. */
+pid_t process_fork(void);
+/* In such a fork: take over the router's descriptors. @home: the name of the copy of the
  * workspace to work in, or absent. Returns 0 or -errno. */
 int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, struct bytes home);
 

@@ -7,9 +7,9 @@
 #include "cage/cage.h"
 #include "complaint.h"
 #include "config.h"
+#include "language.h"
 #include "progress.h"
 #include "seal.h"
-#include "template/startup.h"
 #include "uv.h"
 
 #include "proto/channel.h"
@@ -116,7 +116,7 @@ static int order_read(struct order *order, const struct build_message *build)
 	    !copy_text(order->newer, sizeof(order->newer), build->newer))
 		return -ENAMETOOLONG;
 	if (!order->python[0])
-		snprintf(order->python, sizeof(order->python), "%s", python_default());
+		snprintf(order->python, sizeof(order->python), "%s", language.program);
 	order->requirements = build->requirements;
 	order->deny = build->deny;
 	order->size = build->size;

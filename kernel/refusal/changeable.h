@@ -2,9 +2,6 @@
  * there: neither as a module, nor because an environment looks for modules there. */
 #pragma once
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "proto/base.h"
 
 /* From now on until changeable_end nothing in @directories is opened. @directories is an array of str, of which a
@@ -15,5 +12,5 @@ void changeable_end(void);
 /* A sentence about the file that was refused; NULL if none was. Static. */
 const char *changeable_found(void);
 
-/* Called by the audit hook. Returns 0, or -1 with an exception. */
-int changeable_check(const char *event, PyObject *args);
+/* Whether @path lies there, so that nothing may be taken from it. */
+bool changeable_is(const char *path);

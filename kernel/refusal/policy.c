@@ -232,10 +232,10 @@ bool policy_port(uint64_t port)
 	return false;
 }
 
-int policy_configure(const struct configure_message *configure, char *const python_dirs[])
+int policy_configure(const struct configure_message *configure, char *const language_dirs[])
 {
 	char culprit[PATH_MAX];
-	int r = places_init(&policy.places, configure, python_dirs, culprit, sizeof(culprit));
+	int r = places_init(&policy.places, configure, language_dirs, culprit, sizeof(culprit));
 
 	policy.memory = configure->memory;
 	policy.subprocess = configure->subprocess;

@@ -23,8 +23,9 @@ extern struct policy policy; /* policy.c alone changes it */
 /* Whether connections to this port are granted. Only with network_tcp. */
 bool policy_port(uint64_t port);
 
-/* In the template, once: directories, network, subprocess. @python_dirs as in cage_prepare. Returns 0 or -errno. */
-int policy_configure(const struct configure_message *configure, char *const python_dirs[]);
+/* In the template, once: directories, network, subprocess. @language_dirs as in cage_prepare. Returns 0 or -errno.
+ */
+int policy_configure(const struct configure_message *configure, char *const language_dirs[]);
 
 /* In the warden, once the cage is complete. @workspace becomes a writable place beside the profile's. @tree: the
  * session has a file system of its own. @terminals: it has terminals, if the profile grants them. */

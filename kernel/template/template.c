@@ -2,22 +2,21 @@
  * clones are its siblings, children of the keeper, so it has nothing to wait for or to clean up. If it is told to
  * hurry while it imports, it makes the wardens that are waited for as soon as it can, and does the rest after them.
  */
-#include <Python.h>
-
 #include "template.h"
 
 #include "cage/cage.h"
+#include "interpreter/output.h"
+#include "language.h"
 #include "proto/channel.h"
 #include "refusal/changeable.h"
 #include "refusal/policy.h"
-#include "startup.h"
-#include "threads.h"
 #include "warden/warden.h"
 
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 /* How long a hurried template waits for its first order, which follows at once if whoever waited still does. */
 #define ORDER_MS 200
@@ -25,7 +24,7 @@
 struct template
 {
 	int channel;
-	struct python_report python;
+	struct language_report report;
 	struct cage *cage;
 	unsigned threads; /* of a session's libraries */
 	char buffer[CHANNEL_SIZE_MAX];
@@ -99,8 +98,8 @@ static int say_no_cage(const struct template *template, char *reason, size_t siz
 
 static int say_ready(const struct template *template, bool rough)
 {
-	const struct template_ready ready = {.python = bytes_of(template->python.version),
-					     .missing = wire_bytes(&template->python.missing),
+	const struct template_ready ready = {.python = bytes_of(language.version()),
+					     .missing = wire_bytes(&template->report.missing),
 					     .rough = rough};
 
 	return say(template, &template_ready_schema, &ready, -1);
@@ -127,20 +126,44 @@ static int hurry_hear(struct template *template, bool *hurriedp)
 	return r;
 }
 
+/* Even if all went well: some code may have caught the error of a file that it was refused. */
+static int say_if_failed(struct template *template, int r)
+{
+	const char *found = changeable_found();
+
+	if (!r && !found)
+		return 0;
+	return say_failed(template, 0, found ? found : template->report.reason) ? -EIO : -EPERM;
+}
+
+static int start(struct template *template, const struct configure_message *configure)
+{
+	if (output_install() || changeable_begin(configure->changeable))
+		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
+	return say_if_failed(template, language.start(configure, &template->report));
+}
+
 static int warm(struct template *template)
 {
-	if (python_warm(&template->python) == 0)
-		return 0;
-	return say_failed(template, 0, template->python.reason) ? -EIO : -EPERM;
+	int r = language.warm ? language.warm(&template->report) : 0;
+
+	changeable_end();
+	return say_if_failed(template, r);
+}
+
+static void settle(void)
+{
+	if (language.settle)
+		language.settle();
 }
 
 static int allow_threads(struct template *template, unsigned n)
 {
-	char reason[256];
+	struct language_report *report = &template->report;
 
-	if (template->threads <= 1 || threads_allow(n, reason, sizeof(reason)) == 0)
+	if (template->threads <= 1 || !language.allow_threads || language.allow_threads(n, report) == 0)
 		return 0;
-	return say_failed(template, 0, reason) ? -EIO : -EPERM;
+	return say_failed(template, 0, report->reason) ? -EIO : -EPERM;
 }
 
 /* Where threads cannot be copied, a session has more than one only if its profile says so. */
@@ -151,7 +174,7 @@ static unsigned threads_wanted(const struct template *template, const struct con
 	return wanted ? (unsigned)configure->threads : 1;
 }
 
-/* @hurriedp: whether python_warm is left to do. */
+/* @hurriedp: whether warm is left to do. */
 static int load(struct template *template, bool *hurriedp)
 {
 	struct configure_message configure;
@@ -162,18 +185,18 @@ static int load(struct template *template, bool *hurriedp)
 	close_all(fds);
 	if (r)
 		return r;
-	if (python_start(&configure, &template->python) < 0)
-		return say_failed(template, 0, template->python.reason) ? -EIO : -EPERM;
-	r = hurry_hear(template, hurriedp);
+	r = start(template, &configure);
+	if (!r)
+		r = hurry_hear(template, hurriedp);
 	if (!r && !*hurriedp)
 		r = warm(template);
 	if (r)
 		return r;
 	/* The cage comes first, because it checks the profile and says what is wrong. */
-	r = cage_prepare(&template->cage, &configure, template->python.places, &cage);
+	r = cage_prepare(&template->cage, &configure, template->report.places, &cage);
 	if (r < 0)
 		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
-	if (policy_configure(&configure, template->python.places) < 0)
+	if (policy_configure(&configure, template->report.places) < 0)
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
 	template->threads = threads_wanted(template, &configure);
 	return allow_threads(template, template->threads);
@@ -223,8 +246,9 @@ static int serve_waiting(struct template *template)
 {
 	int r, patience_ms = ORDER_MS;
 
-	python_make_room();
-	python_settle();
+	if (language.make_room)
+		language.make_room();
+	settle();
 	r = say_ready(template, true);
 	for (; !r && is_spoken_to(template, patience_ms); patience_ms = 0)
 		r = serve_one(template);
@@ -250,7 +274,7 @@ int template_run(int channel)
 	if (!r && hurried)
 		r = serve_waiting(&template);
 	if (!r) {
-		python_settle();
+		settle();
 		r = say_ready(&template, false);
 	}
 	while (!r)

@@ -1,4 +1,4 @@
-/* The template: one warm Python a profile, from which wardens are cloned. It never runs user code. */
+/* The template: one warm process a profile, from which wardens are cloned. It never runs user code. */
 #pragma once
 
 /* Serve the router on @channel until it closes. Returns the exit status of the process. */

@@ -5,16 +5,14 @@
  * known. If a sweep does not succeed soon, the warden ends, and the cage with it. Before it ends, because nobody
  * listens any more or because it is told to, it kills all its children in the same way: without a pid namespace
  * they would live on. */
-#include <Python.h>
-
 #include "warden.h"
 
 #include "interpreter/artifacts.h"
 
-#include "base/fork.h"
-#include "base/helpers.h"
 #include "files/witness.h"
 #include "interpreter/interpreter.h"
+#include "interpreter/process.h"
+#include "language.h"
 #include "proto/clock.h"
 #include "proto/link.h"
 #include "refusal/policy.h"
@@ -32,6 +30,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* How long a sweep may take without a death. */
 #define SWEEP_MS 2000
@@ -148,10 +147,7 @@ static void say_failed(struct warden *warden, uint64_t serial, const char *reaso
 
 static void say_ready(struct warden *warden, const struct cage_report *report)
 {
-	const char *python = Py_GetVersion();
-	/* Its number comes first. */
-	struct warden_ready ready = {.level = bytes_of(report->level),
-				     .python = {.data = python, .size = strcspn(python, " ")}};
+	struct warden_ready ready = {.level = bytes_of(report->level), .python = bytes_of(language.version())};
 	msgpack_sbuffer guards = {0};
 
 	wire_put_array(&guards, report->n_guards);
@@ -272,7 +268,7 @@ static int interpreter_add(struct warden *warden, uint64_t serial, pid_t pid)
 static void handle_spawn(struct warden *warden, const void *decoded)
 {
 	const struct spawn_message *spawn = decoded;
-	pid_t pid = interpreter_find(warden, spawn->serial) ? -EEXIST : fork_python();
+	pid_t pid = interpreter_find(warden, spawn->serial) ? -EEXIST : process_fork();
 	int r;
 
 	if (pid == 0) {
@@ -635,17 +631,20 @@ static int signals_open(sigset_t *taken)
 static int move_in(const struct cage *cage)
 {
 	char workspace[PATH_MAX];
-	PyObject *done;
 
 	if (!getcwd(workspace, sizeof(workspace)) ||
 	    policy_arm(workspace, *cage_scratch(cage), cage_has_terminals(cage)) < 0)
 		return -1;
 	artifacts_home(workspace);
-	done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssiii", workspace, cage_scratch(cage),
-				     cage_starts_programs(cage), policy.network,
-				     policy.network_tcp && policy_port(NAMESERVER_PORT));
-	Py_XDECREF(done);
-	return done ? 0 : -1;
+	if (!language.move_in)
+		return 0;
+	return language.move_in(&(struct language_place){
+		.workspace = workspace,
+		.scratch = cage_scratch(cage),
+		.programs = cage_starts_programs(cage),
+		.network = policy.network,
+		.names = policy.network_tcp && policy_port(NAMESERVER_PORT),
+	});
 }
 
 void warden_run(struct cage *cage, const char *workspace, int control)

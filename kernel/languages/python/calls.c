@@ -5,13 +5,14 @@
 
 #include "calls.h"
 
-#include "base/helpers.h"
-#include "base/pack.h"
-#include "channel.h"
-#include "interpreter.h"
-#include "output.h"
-#include "process.h"
+#include "helpers.h"
+#include "interpreter/channel.h"
+#include "interpreter/interpreter.h"
+#include "interpreter/output.h"
+#include "interpreter/process.h"
+#include "pack.h"
 #include "proto/message.h"
+#include "python.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -50,7 +51,7 @@ static int tell_for(PyObject *out, PyObject *waiter, const struct call_message *
 
 	if (!r)
 		r = PyDict_SetItem(out, number, waiter);
-	if (!r && interpreter_tell(&call_message_schema, message)) {
+	if (!r && python_told(interpreter_tell(&call_message_schema, message))) {
 		r = -1;
 		PyErr_Fetch(&type, &value, &traceback);
 		(void)PyDict_DelItem(out, number);
@@ -97,7 +98,7 @@ static PyObject *drop(PyObject *module, PyObject *number)
 	struct abandon_message message = {.number = PyLong_AsUnsignedLongLong(number)};
 
 	(void)module;
-	if (PyErr_Occurred() || interpreter_tell(&abandon_message_schema, &message))
+	if (PyErr_Occurred() || python_told(interpreter_tell(&abandon_message_schema, &message)))
 		return NULL;
 	return none();
 }

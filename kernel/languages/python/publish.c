@@ -1,10 +1,11 @@
 /* A display goes out at once, after everything that was printed before it. */
 #include "publish.h"
 
-#include "base/pack.h"
-#include "interpreter.h"
-#include "output.h"
+#include "interpreter/interpreter.h"
+#include "interpreter/output.h"
+#include "pack.h"
 #include "proto/message.h"
+#include "python.h"
 
 static struct bytes text_in(PyObject *text)
 {
@@ -34,7 +35,7 @@ static PyObject *publish(PyObject *module, PyObject *args)
 	r = pack_object(&packed, data, PACK_DEPTH);
 	shown.data = wire_bytes(&packed);
 	if (!r)
-		r = interpreter_show(&display_message_schema, &shown);
+		r = python_told(interpreter_show(&display_message_schema, &shown));
 	msgpack_sbuffer_destroy(&packed);
 	if (r && !PyErr_Occurred())
 		PyErr_SetString(PyExc_OSError, "it could not be sent");

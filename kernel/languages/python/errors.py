@@ -105,7 +105,7 @@ def _refusal_in(error: BaseException) -> Optional[_Refusal]:
 
 
 def _refusal_line(error: BaseException) -> Optional[str]:
-    """The line of the error, if the error is a refusal (kernel/refusal/refusal.c) or says that a name could not be
+    """The line of the error, if the error is a refusal (refusal.c) or says that a name could not be
     looked up."""
     kind, line = type(error), getattr(error, "strerror", None)
     if type(line) is not str or kind is PermissionError:

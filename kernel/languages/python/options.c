@@ -4,9 +4,9 @@
 
 #include "options.h"
 
-#include "artifacts.h"
-#include "base/helpers.h"
-#include "base/pack.h"
+#include "helpers.h"
+#include "interpreter/artifacts.h"
+#include "pack.h"
 
 bool options_wanted(const struct cell_options *options)
 {

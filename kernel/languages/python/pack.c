@@ -3,8 +3,6 @@
 #include "pack.h"
 
 #define UNPACK_DEPTH_MAX 64
-/* pack_trim frees a buffer that is larger. */
-#define KEPT_MAX (256 << 10)
 
 static int pack(msgpack_packer *packer, PyObject *object, unsigned depth);
 
@@ -104,14 +102,6 @@ int pack_object(msgpack_sbuffer *buffer, PyObject *object, unsigned depth)
 
 	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
 	return pack(&packer, object, depth);
-}
-
-void pack_trim(msgpack_sbuffer *buffer)
-{
-	if (buffer->alloc <= KEPT_MAX)
-		return;
-	msgpack_sbuffer_destroy(buffer);
-	msgpack_sbuffer_init(buffer);
 }
 
 static PyObject *unpacked(const msgpack_object *object, unsigned depth);

@@ -7,7 +7,7 @@
 
 #include "seeds.h"
 
-#include "base/helpers.h"
+#include "helpers.h"
 
 #include "proto/base.h"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOTICE = "application/vnd.lair.notebook+json"
 BUFFERS = "application/vnd.lair.buffers"
 
-_CELL, _SILENT, _MESSAGE, _PROMPT = 1, 2, 3, 4  # as kernel/interpreter/cell.c has them
+_CELL, _SILENT, _MESSAGE, _PROMPT = 1, 2, 3, 4  # as cell.c has them
 _QUIET = 16  # its value is not shown
 _KINDS = {"cell": _CELL, "silent": _SILENT, "message": _MESSAGE}
 _SIZE_MAX = 8 << 20

@@ -6,36 +6,35 @@
 
 #include "startup.h"
 
-#include "base/helpers.h"
-#include "base/pack.h"
+#include "audit.h"
+#include "cell.h"
 #include "crowd/crowd.h"
 #include "embedded.h" /* made by CMakeLists.txt */
+#include "fatal.h"
 #include "gather.h"
-#include "interpreter/cell.h"
-#include "interpreter/fatal.h"
+#include "helpers.h"
 #include "interpreter/interpreter.h"
 #include "interpreter/output.h"
-#include "interpreter/seeds.h"
-#include "refusal/audit.h"
-#include "refusal/changeable.h"
-#include "refusal/oserror.h"
-#include "refusal/refusal.h"
+#include "oserror.h"
+#include "pack.h"
+#include "python.h"
+#include "refusal.h"
+#include "seeds.h"
 #include "threads.h"
 
-#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-static int fail(struct python_report *report, const char *what, const char *why)
+static int fail(struct language_report *report, const char *what, const char *why)
 {
 	snprintf(report->reason, sizeof(report->reason), "%s%s%s", what, why ? ": " : "", why ? why : "");
 	return -1;
 }
 
 /* Adds the message of the pending exception. */
-static int fail_python(struct python_report *report, const char *what)
+static int fail_python(struct language_report *report, const char *what)
 {
 	size_t used = (size_t)snprintf(report->reason, sizeof(report->reason), "%s: ", what);
 
@@ -86,11 +85,6 @@ static void environment_activate(const char *directory)
 		setenv("PATH", path, 1);
 }
 
-const char *python_default(void)
-{
-	return PYTHON_DEFAULT;
-}
-
 /* @wanted: the directory of a virtual environment, or a Python; if it is absent, the Python that Lair was built
  * with. */
 static int executable_choose(char *path, size_t size, struct bytes wanted)
@@ -139,7 +133,23 @@ static PyStatus initialize(const char *executable)
 	return status;
 }
 
-static int python_initialize(const struct configure_message *configure, struct python_report *report)
+/* New programs are also started by vfork, which calls no handlers. But Python announces each of them. */
+static int before_program(const char *event, PyObject *args, void *data)
+{
+	static const char *const events[] = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec",
+					     "os.spawn"};
+
+	(void)args;
+	(void)data;
+	if (event[0] != 'o' && event[0] != 's')
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		if (strcmp(event, events[i]) == 0)
+			output_flush_all();
+	return 0;
+}
+
+static int python_initialize(const struct configure_message *configure, struct language_report *report)
 {
 	char executable[4096];
 	PyStatus status;
@@ -148,9 +158,7 @@ static int python_initialize(const struct configure_message *configure, struct p
 	r = executable_choose(executable, sizeof(executable), configure->python);
 	if (r)
 		return fail(report, executable, strerror(-r));
-	if (output_install() || audit_install())
-		return fail(report, "out of memory", NULL);
-	if (changeable_begin(configure->changeable))
+	if (PySys_AddAuditHook(before_program, NULL) < 0 || audit_install())
 		return fail(report, "out of memory", NULL);
 	gather_arenas();
 	crowd_learn();
@@ -161,7 +169,7 @@ static int python_initialize(const struct configure_message *configure, struct p
 	return 0;
 }
 
-static void missing_keep(struct python_report *report, PyObject *names)
+static void missing_keep(struct language_report *report, PyObject *names)
 {
 	if (PyList_GET_SIZE(names) == 0)
 		return;
@@ -171,7 +179,7 @@ static void missing_keep(struct python_report *report, PyObject *names)
 }
 
 /* The message of the exception says which module and why. */
-static int preload(const struct configure_message *configure, struct python_report *report)
+static int preload(const struct configure_message *configure, struct language_report *report)
 {
 	PyObject *names = unpack_strings(configure->preload);
 	PyObject *missing = names ? PyObject_CallOneArg(helper(HELPER_PRELOAD), names) : NULL;
@@ -191,24 +199,27 @@ static int call(enum helper which)
 	return done ? 0 : -1;
 }
 
-/* The output of rehearsed cells must not get into laird's log. */
-static int rehearse_quietly(void)
+static void rehearse(void)
 {
-	int kept[] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)}, nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC), r;
+	static const char *const cells[] = {
+		"1 + 1",
+		"x = [n * n for n in range(9)]\nprint(x)\nx",
+		"import sys\ndef f(n):\n    return 1 / n\nf(0)",
+		"print('one', 'two', file=sys.stderr)\nraise ValueError('x') from KeyError('y')",
+		"import asyncio\nawait asyncio.sleep(0)",
+		"asyncio.get_event_loop().close()\nasyncio.set_event_loop_policy(None)",
+		"1 +",
+		"del x, f, sys, asyncio",
+	};
 
-	dup2(nowhere, STDOUT_FILENO);
-	dup2(nowhere, STDERR_FILENO);
-	r = interpreter_rehearse();
-	dup2(kept[0], STDOUT_FILENO);
-	dup2(kept[1], STDERR_FILENO);
-	fd_close(kept[0]);
-	fd_close(kept[1]);
-	fd_close(nowhere);
-	return r;
+	interpreter_rehearse(cells, ARRAY_SIZE(cells));
+	/* The closed loop is forgotten here, and not anew in each interpreter. */
+	if (call(HELPER_LOOP_WAITS) < 0)
+		PyErr_Clear();
 }
 
 /* With @configure: import what it names; else warm that up. */
-static int import_or_warm(const struct configure_message *configure, struct python_report *report)
+static int import_or_warm(const struct configure_message *configure, struct language_report *report)
 {
 	PyObject *cache = PyObject_CallNoArgs(helper(HELPER_BORROW_CACHE)), *returned;
 	int r;
@@ -224,7 +235,7 @@ static int import_or_warm(const struct configure_message *configure, struct pyth
 	return returned ? 0 : -1;
 }
 
-static int threads_check(struct python_report *report)
+static int threads_check(struct language_report *report)
 {
 	PyObject *count = PyObject_CallNoArgs(helper(HELPER_THREADS));
 	long n = count ? PyLong_AsLong(count) : -1;
@@ -237,7 +248,7 @@ static int threads_check(struct python_report *report)
 	return 0;
 }
 
-static int directories_find(struct python_report *report)
+static int directories_find(struct language_report *report)
 {
 	PyObject *list = PyObject_CallNoArgs(helper(HELPER_PLACES));
 	Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
@@ -254,15 +265,13 @@ static int directories_find(struct python_report *report)
 	return report->places ? 0 : fail(report, "out of memory", NULL);
 }
 
-static int version_tell(struct python_report *report)
+const char *python_version(void)
 {
-	PyObject *version = PyObject_CallNoArgs(helper(HELPER_VERSION));
+	static char version[32];
 
-	if (!version)
-		return fail_python(report, "version");
-	snprintf(report->version, sizeof(report->version), "%s", PyUnicode_AsUTF8(version));
-	Py_DECREF(version);
-	return 0;
+	if (!version[0])
+		snprintf(version, sizeof(version), "%.*s", (int)strcspn(Py_GetVersion(), " "), Py_GetVersion());
+	return version;
 }
 
 static int rules_set(const struct configure_message *configure)
@@ -305,20 +314,21 @@ static void settle(void)
 		PyErr_Clear();
 }
 
-static int start(const struct configure_message *configure, struct python_report *report)
+int python_start(const struct configure_message *configure, struct language_report *report)
 {
 	environment_set(configure);
 	if (python_initialize(configure, report) < 0)
 		return -1;
-	if (interpreter_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || oserror_install() < 0 ||
+	if (python_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || oserror_install() < 0 ||
 	    rules_set(configure) < 0 || packages_set(configure) < 0)
 		return fail_python(report, "the kernel's own modules");
 	/* The objects that every cell needs lie together, before those of the libraries. */
-	if (call(HELPER_CHECK_ENVIRONMENT) < 0 || rehearse_quietly() < 0 || import_or_warm(configure, report) < 0)
+	if (call(HELPER_CHECK_ENVIRONMENT) < 0)
 		return fail_python(report, "the profile cannot be loaded");
-	if (threads_check(report) < 0 || directories_find(report) < 0 || version_tell(report) < 0)
-		return -1;
-	return 0;
+	rehearse();
+	if (import_or_warm(configure, report) < 0)
+		return fail_python(report, "the profile cannot be loaded");
+	return threads_check(report) < 0 || directories_find(report) < 0 ? -1 : 0;
 }
 
 void python_make_room(void)
@@ -327,46 +337,22 @@ void python_make_room(void)
 	gather_room();
 }
 
-static int warm(struct python_report *report)
+int python_warm(struct language_report *report)
 {
-	int r = import_or_warm(NULL, report);
-
-	if (!r) {
-		(void)PyType_ClearCache(); /* it has names that were looked up meanwhile and lie anywhere */
-		r = rehearse_quietly();
-	}
-	if (r)
+	if (import_or_warm(NULL, report) < 0)
 		return fail_python(report, "what the profile preloads cannot be used");
+	(void)PyType_ClearCache(); /* it has names that were looked up meanwhile and lie anywhere */
+	rehearse();
 	if (threads_check(report) < 0)
 		return -1;
 	python_make_room();
 	return 0;
 }
 
-/* Even if all went well: some code may have caught the exception. */
-static int changeable_tell(struct python_report *report, int r)
-{
-	return changeable_found() ? fail(report, changeable_found(), NULL) : r;
-}
-
-int python_start(const struct configure_message *configure, struct python_report *report)
-{
-	return changeable_tell(report, start(configure, report));
-}
-
-int python_warm(struct python_report *report)
-{
-	int r = warm(report);
-
-	changeable_end();
-	return changeable_tell(report, r);
-}
-
 void python_settle(void)
 {
 	/* Each cell makes some objects anew. A rehearsal now makes them in the room that was just prepared. */
-	if (rehearse_quietly() < 0)
-		PyErr_Clear();
+	rehearse();
 	seeds_find();
 	settle();
 	output_flush_all();

@@ -5,11 +5,11 @@
 
 #include "cell.h"
 
-#include "artifacts.h"
-#include "base/helpers.h"
-#include "base/pack.h"
+#include "helpers.h"
+#include "interpreter/artifacts.h"
+#include "interpreter/process.h"
 #include "options.h"
-#include "process.h"
+#include "pack.h"
 #include "refusal/policy.h"
 #include "stream.h"
 

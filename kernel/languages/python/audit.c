@@ -6,10 +6,10 @@
 
 #include "audit.h"
 
-#include "changeable.h"
 #include "oserror.h"
-#include "policy.h"
 #include "refusal.h"
+#include "refusal/changeable.h"
+#include "refusal/policy.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -610,13 +610,34 @@ static bool may_change(const struct attempt *attempt)
 	return false;
 }
 
+/* While a template starts, nothing is opened that sessions may write to. */
+static int check_changeable(const char *event, PyObject *args)
+{
+	bool import = strcmp(event, "import") == 0;
+	PyObject *path, *encoded = NULL;
+	bool refused;
+
+	if ((!import && strcmp(event, "open") != 0) || PyTuple_GET_SIZE(args) < 2)
+		return 0;
+	path = PyTuple_GET_ITEM(args, import ? 1 : 0); /* borrowed; None and descriptors are not names */
+	if (!PyUnicode_Check(path) && !PyBytes_Check(path))
+		return 0;
+	if (!PyUnicode_FSConverter(path, &encoded))
+		return -1;
+	refused = changeable_is(PyBytes_AS_STRING(encoded));
+	Py_DECREF(encoded);
+	if (refused)
+		PyErr_SetString(PyExc_ImportError, changeable_found());
+	return refused ? -1 : 0;
+}
+
 static int hook(const char *event, PyObject *args, void *data)
 {
 	const struct attempt *attempt;
 
 	(void)data;
 	if (!policy.armed)
-		return changeable_check(event, args);
+		return check_changeable(event, args);
 	attempt = bsearch(event, attempts, ARRAY_SIZE(attempts), sizeof(attempts[0]), event_compare);
 	if (!attempt) {
 		last.name = NULL; /* so the event before this one explains no later error */

@@ -9,7 +9,7 @@
 
 #include "threads.h"
 
-#include "base/helpers.h"
+#include "helpers.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -16,8 +16,6 @@ PyObject *utf8_of(PyObject *text);
  * Of types derived from these only those of str and bytes are taken, so no code of a session runs. Text is made
  * valid UTF-8. Returns 0, or -1 with an exception. */
 int pack_object(msgpack_sbuffer *buffer, PyObject *object, unsigned depth);
-/* Between two uses of @buffer: free its memory if it is large. */
-void pack_trim(msgpack_sbuffer *buffer);
 
 /* New reference: @raw, which anybody may have made, as None, bool, int, float, str, bytes, list and dict. NULL with
  * an exception. */

@@ -2,7 +2,7 @@
  * guard: one ctypes write removes it. */
 #pragma once
 
-#include "policy.h"
+#include "refusal/policy.h"
 
 /* Before Py_Initialize, so that Python can neither find the hook nor remove it. Until policy_arm the hook refuses
  * only files that a template must not open (changeable.h). */
