@@ -109,20 +109,33 @@ static void remove_patiently(const struct hierarchy *hierarchy, const char *name
 	}
 }
 
-/* Do @fn for all groups in our directory but the one laird is in itself. */
-static void for_each_group(const struct hierarchy *hierarchy,
-			   void (*fn)(const struct hierarchy *hierarchy, const char *name, void *userdata),
-			   void *userdata)
-{
-	DIR *dir = directory_read(hierarchy->fd);
-	struct dirent *entry;
+typedef void group_fn(const struct hierarchy *hierarchy, const char *name, void *userdata);
 
-	if (!dir)
-		return;
-	while ((entry = readdir(dir)))
-		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && strcmp(entry->d_name, CGROUP_LEAF) != 0)
-			fn(hierarchy, entry->d_name, userdata);
-	(void)closedir(dir);
+/* Of all groups in @share; "": of those that are in none. Those in a share come before it. */
+static void for_each_in(const struct hierarchy *hierarchy, const char *share, group_fn *fn, void *userdata)
+{
+	_cleanup_(fd_closep) int fd =
+		openat(hierarchy->fd, *share ? share : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : directory_read(fd);
+	struct dirent *entry;
+	char name[PATH_SIZE];
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || strcmp(entry->d_name, CGROUP_LEAF) == 0)
+			continue;
+		snprintf(name, sizeof(name), "%s%s%s", share, *share ? "/" : "", entry->d_name);
+		if (!*share)
+			for_each_in(hierarchy, name, fn, userdata);
+		fn(hierarchy, name, userdata);
+	}
+	if (dir)
+		(void)closedir(dir);
+}
+
+/* Do @fn for all groups in our directory but the one laird is in itself. */
+static void for_each_group(const struct hierarchy *hierarchy, group_fn *fn, void *userdata)
+{
+	for_each_in(hierarchy, "", fn, userdata);
 }
 
 /* ---- getting ready ---- */
@@ -186,7 +199,7 @@ static int controller_try(struct cgroups *cgroups, enum controller controller, c
 	int r;
 
 	limits.of[controller] = TRY_LIMIT;
-	r = group_make(&group, cgroups, name, &limits);
+	r = group_make(&group, cgroups, "", name, &limits);
 	group_deinit(&group);
 	return r ? r : cgroup_move_in(cgroups_find(cgroups, controller)->fd, name, pid);
 }
@@ -340,18 +353,6 @@ void cgroups_adopt(struct cgroups *cgroups)
 	for (size_t i = 0; i < cgroups->n; i++)
 		if (cgroups->hierarchies[i].fd >= 0)
 			for_each_group(&cgroups->hierarchies[i], adopt_one, cgroups);
-}
-
-void cgroups_keep(struct cgroups *cgroups, const char *name)
-{
-	struct leftover *leftover;
-
-	list_for_each (leftover, &cgroups->leftovers, node) {
-		if (strcmp(leftover->name, name) != 0)
-			continue;
-		list_remove(&leftover->node);
-		free(leftover);
-	}
 }
 
 void cgroups_erase(const char *socket)

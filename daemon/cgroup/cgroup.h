@@ -2,9 +2,8 @@
  * laird that may make them has one directory of its own in each hierarchy, beneath the group it was started in, so
  * that limits on the daemon go on holding for it and its sessions together:
  *
- *	<where laird was started>/lair-<hash of its socket>/<a warden's workspace>	see group.h
- *	                                                    daemon			laird and its templates
- *(version 2)
+ *	<where laird was started>/lair-<hash of its socket>/<share>/<a warden's workspace>	see group.h, share.h
+ *	                                                    daemon	laird and its templates (version 2)
  *
  * Which controllers there are is found out by using them. */
 #pragma once
@@ -25,6 +24,7 @@ struct cgroups {
 	char lacking[_CONTROLLER_N][256]; /* why there is no such controller; "" if there is */
 	struct event_loop *loop;
 	struct list leftovers; /* groups that could not be removed yet */
+	uint64_t last_share;
 	struct timer retry;
 };
 
@@ -39,8 +39,6 @@ const struct hierarchy *cgroups_find(const struct cgroups *cgroups, enum control
 
 /* Take over the groups of a former router. Remove each as soon as nobody is in it. */
 void cgroups_adopt(struct cgroups *cgroups);
-/* But keep the group @name, although nobody is in it yet. */
-void cgroups_keep(struct cgroups *cgroups, const char *name);
 /* Remove the group @name. If processes in it must die first, they get SIGKILL, and it is removed soon. */
 void cgroups_drop(struct cgroups *cgroups, const char *name);
 

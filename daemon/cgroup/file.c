@@ -44,6 +44,19 @@ bool cgroup_lists(const char *group, const char *file, const char *word)
 	return false;
 }
 
+int cgroup_pass_down(int fd, const char *group, unsigned controllers)
+{
+	int r = 0;
+
+	for (int i = 0; i < _CONTROLLER_N && !r; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "+%s", controller_names[i]);
+		r = controllers & CONTROLLER_BIT(i) ? cgroup_write(fd, group, "cgroup.subtree_control", text) : 0;
+	}
+	return r;
+}
+
 int cgroup_move_in(int fd, const char *group, pid_t pid)
 {
 	char text[16];

@@ -1,6 +1,8 @@
 /* The files of a control group file system. Paths are relative to a directory that is open, or AT_FDCWD. */
 #pragma once
 
+#include "home.h"
+
 #include "proto/base.h"
 #include "proto/paths.h"
 
@@ -15,6 +17,9 @@ int cgroup_write(int fd, const char *group, const char *file, const char *text);
 
 /* Whether @word is one of the blank-separated words of a file. */
 bool cgroup_lists(const char *group, const char *file, const char *word);
+
+/* Let the groups in this one have those controllers (version 2). Returns 0 or -errno. */
+int cgroup_pass_down(int fd, const char *group, unsigned controllers);
 
 int cgroup_move_in(int fd, const char *group, pid_t pid);
 

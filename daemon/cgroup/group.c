@@ -75,6 +75,13 @@ int group_limit(struct group *group, enum controller controller, uint64_t limit)
 	return r;
 }
 
+static int name_set(struct group *group, const char *share, const char *name)
+{
+	int size = snprintf(group->name, sizeof(group->name), "%s%s%s", share, *share ? "/" : "", name);
+
+	return size < 0 || (size_t)size >= sizeof(group->name) ? -ENAMETOOLONG : 0;
+}
+
 static void events_open(struct group *group)
 {
 	const struct hierarchy *memory = cgroups_find(group->cgroups, CONTROLLER_MEMORY);
@@ -87,25 +94,27 @@ static void events_open(struct group *group)
 	(void)group_oom_killed(group);
 }
 
-int group_make(struct group *group, const struct cgroups *cgroups, const char *name,
+int group_make(struct group *group, const struct cgroups *cgroups, const char *share, const char *name,
 	       const struct group_limits *limits)
 {
 	int r = 0;
 
 	*group = GROUP_NONE;
-	group->held = group_would_hold(cgroups, limits);
+	group->held = group_would_hold(cgroups, limits) | (*share ? CONTROLLER_BIT(CONTROLLER_CPU) : 0);
 	if (!group->held)
 		return 0;
 	group->cgroups = cgroups;
-	group->name = name;
+	if (name_set(group, share, name))
+		return -ENAMETOOLONG;
 	/* If the group exists, a router has made it and died before it could say so; names are never used twice. */
 	for (size_t i = 0; i < cgroups->n && !r; i++)
 		if (cgroups->hierarchies[i].controllers & group->held)
-			r = mkdirat(cgroups->hierarchies[i].fd, name, 0755) < 0 && errno != EEXIST ? -errno : 0;
+			r = mkdirat(cgroups->hierarchies[i].fd, group->name, 0755) < 0 && errno != EEXIST ? -errno
+													  : 0;
 	for (int i = 0; i < _CONTROLLER_N && !r; i++)
 		r = group_limit(group, (enum controller)i, limits->of[i]);
 	if (r)
-		log_error(NULL, "cannot make the control group %s: %s", name, strerror(-r));
+		log_error(NULL, "cannot make the control group %s: %s", group->name, strerror(-r));
 	else
 		events_open(group);
 	return r;
@@ -121,7 +130,7 @@ void group_revive(struct group *group, const struct cgroups *cgroups, const char
 	if (!group->held)
 		return;
 	group->cgroups = cgroups;
-	group->name = name;
+	(void)name_set(group, "", name);
 	group->limits = *limits;
 	events_open(group);
 	group->oom_kills = oom_kills;

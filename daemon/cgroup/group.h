@@ -8,10 +8,12 @@ struct group_limits {
 	uint64_t of[_CONTROLLER_N];
 };
 
+#define GROUP_NAME_SIZE 160
+
 struct group {
 	const struct cgroups *cgroups; /* NULL: there is none */
-	const char *name;	       /* the owner of the group keeps this */
-	unsigned held;		       /* bits of the controllers that limit it */
+	char name[GROUP_NAME_SIZE];
+	unsigned held; /* bits of the controllers that limit it */
 	struct group_limits limits;
 	int events;	    /* the file that counts processes killed for memory; -1: none */
 	uint64_t oom_kills; /* the count when it was last read */
@@ -22,8 +24,9 @@ struct group {
 /* Which of the limits can be made to hold. */
 unsigned group_would_hold(const struct cgroups *cgroups, const struct group_limits *limits);
 
-/* Make a group with those limits that can hold; if none can, there is no group. Returns 0 or -errno. */
-int group_make(struct group *group, const struct cgroups *cgroups, const char *name,
+/* Make a group with those limits that can hold, in the share of that name or, if it is "", in none. If nothing is
+ * to hold, there is no group. Returns 0 or -errno. */
+int group_make(struct group *group, const struct cgroups *cgroups, const char *share, const char *name,
 	       const struct group_limits *limits);
 /* The group that a former router has made, with the same members. */
 void group_revive(struct group *group, const struct cgroups *cgroups, const char *name, unsigned held,

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+/* Of laird, which does little and is waited for, beside the shares of its sessions. */
+#define WEIGHT "10000"
+
 static int controller_switch(const char *group, char sign, enum controller controller)
 {
 	char text[16];
@@ -100,4 +103,6 @@ void leaf_enter(const char *path, unsigned controllers, int errors[static _CONTR
 			errors[i] = -r;
 	if (r || !controllers_on(above, path, controllers, errors))
 		leaf_leave(path);
+	else
+		(void)cgroup_write(AT_FDCWD, leaf, "cpu.weight", WEIGHT); /* if cpu is one of them */
 }

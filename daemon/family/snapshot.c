@@ -365,6 +365,7 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, stru
 		.python = text_or_absent(warden->python),
 		.guards = wire_bytes(&warden->guards),
 		.reason = text_or_absent(warden->reason),
+		.group = text_or_absent(warden->group.name),
 		.group_held = warden->group.held,
 		.group_memory = warden->group.limits.of[CONTROLLER_MEMORY],
 		.group_processes = warden->group.limits.of[CONTROLLER_PIDS],

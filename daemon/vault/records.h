@@ -52,6 +52,7 @@
 	F(m, STR, python, OPTIONAL)                                                                                \
 	F(m, BIN, guards, OPTIONAL)                                                                                \
 	F(m, STR, reason, OPTIONAL)                                                                                \
+	F(m, STR, group, OPTIONAL)                                                                                 \
 	F(m, UINT, group_held, OPTIONAL)                                                                           \
 	F(m, UINT, group_memory, OPTIONAL)                                                                         \
 	F(m, UINT, group_processes, OPTIONAL)                                                                      \

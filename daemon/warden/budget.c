@@ -57,9 +57,11 @@ int budget_begin(struct warden *warden, int doors[static _CONTROLLER_N])
 	int r = 0;
 
 	/* If it is asked for again, because the template had no room or died, it has a group already. */
-	if (!warden->group.cgroups)
-		r = group_make(&warden->group, &warden->cages->cgroups, strrchr(warden->workspace, '/') + 1,
-			       &limits);
+	if (!warden->group.cgroups) {
+		nursery_make_share(warden->nursery);
+		r = group_make(&warden->group, &warden->cages->cgroups, warden->nursery->share.name,
+			       strrchr(warden->workspace, '/') + 1, &limits);
+	}
 	return r ? r : group_doors(&warden->group, doors);
 }
 

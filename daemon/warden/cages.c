@@ -96,6 +96,29 @@ static void reserve_soon(struct cages *cages)
 		(void)timer_set(cages->loop, &cages->reserve, event_now() + RESERVE_US, on_reserve);
 }
 
+static size_t shares_of(struct cages *cages, uid_t owner, size_t parts)
+{
+	const struct list *heads[] = {&cages->nurseries, &cages->retired};
+	struct nursery *nursery;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
+		list_for_each (nursery, (struct list *)heads[i], node) {
+			if (!nursery->owned || nursery->owner != owner || !nursery->share.made)
+				continue;
+			n++;
+			if (parts)
+				share_divide(&nursery->share, &cages->cgroups, parts);
+		}
+	}
+	return n;
+}
+
+void cages_divide(struct cages *cages, uid_t owner)
+{
+	(void)shares_of(cages, owner, shares_of(cages, owner, 0));
+}
+
 void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner)
 {
 	nursery_own(nursery, owner);

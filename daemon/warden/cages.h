@@ -51,6 +51,8 @@ struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_
 struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, uid_t owner, struct bytes code);
 /* A nursery that belonged to nobody is @owner's from now on. */
 void cages_own_nursery(struct cages *cages, struct nursery *nursery, uid_t owner);
+/* Templates of @owner have come: the shares of the processors that they have are as much as one. */
+void cages_divide(struct cages *cages, uid_t owner);
 /* A profile of new settings: start a template before the first session comes, when it has its turn. */
 void cages_warm(struct cages *cages, struct profile *profile);
 /* A template has loaded what it preloads, or never will: the next one has its turn. */

@@ -54,6 +54,7 @@ int nursery_new(struct nursery **nurseryp, struct cages *cages, struct profile *
 	list_init(&nursery->node);
 	list_init(&nursery->wardens);
 	list_init(&nursery->prepared);
+	share_init(&nursery->share, &cages->cgroups);
 	*nurseryp = nursery;
 	return 0;
 }
@@ -77,6 +78,7 @@ struct nursery *nursery_free(struct nursery *nursery)
 	if (nursery) {
 		template_drop(nursery);
 		prepared_drop_all(nursery);
+		share_drop(&nursery->share, &nursery->cages->cgroups);
 		timer_clear(nursery->cages->loop, &nursery->refill);
 		timer_clear(nursery->cages->loop, &nursery->retry);
 		timer_clear(nursery->cages->loop, &nursery->idle);
@@ -378,10 +380,22 @@ void nursery_idle(struct nursery *nursery)
 				event_now() + nursery->cages->config->template_ttl, on_idle);
 }
 
+void nursery_make_share(struct nursery *nursery)
+{
+	if (nursery->share.made)
+		return;
+	share_make(&nursery->share, &nursery->cages->cgroups);
+	if (nursery->owned)
+		cages_divide(nursery->cages, nursery->owner);
+	else
+		share_divide(&nursery->share, &nursery->cages->cgroups, 1);
+}
+
 void nursery_own(struct nursery *nursery, uid_t owner)
 {
 	nursery->owned = true;
 	nursery->owner = owner;
+	cages_divide(nursery->cages, owner);
 	/* It may have been made while it was nobody's, of whom nothing was known. */
 	if (nursery->state != NURSERY_DOWN && hand_nursery_is_open(nursery))
 		nursery_failed(nursery, BYTES(GIVEN_UP));

@@ -2,6 +2,7 @@
  * gets a spare, or a warden that is still being made. */
 #pragma once
 
+#include "cgroup/share.h"
 #include "warden.h"
 
 enum nursery_state {
@@ -22,9 +23,10 @@ struct nursery {
 	bool ahead;	      /* its template starts when it has its turn, if nobody asks before */
 	bool owned;	      /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
 	uid_t owner;
-	bool hurried; /* the template knows that a session waits */
-	bool rough;   /* it is ready for who waits, and will soon be for all */
-	bool retired; /* the profile has changed: make no more, end when the last warden has gone */
+	struct cpu_share share; /* of the processors, for its sessions */
+	bool hurried;		/* the template knows that a session waits */
+	bool rough;		/* it is ready for who waits, and will soon be for all */
+	bool retired;		/* the profile has changed: make no more, end when the last warden has gone */
 	uint32_t serial;
 	int channel, theirs, pidfd;
 	pid_t pid;
@@ -54,6 +56,8 @@ int nursery_order(struct nursery *nursery, const char *set, struct warden **ward
 
 /* It is that user's from now on, for good. */
 void nursery_own(struct nursery *nursery, uid_t owner);
+/* Before a warden of it gets a control group. */
+void nursery_make_share(struct nursery *nursery);
 /* Its user has no session. If that does not change, tell the router in a while. */
 void nursery_idle(struct nursery *nursery);
 

@@ -655,6 +655,7 @@ void warden_made(struct warden *warden, pid_t pid, int pidfd)
 static void values_from(struct warden *warden, const struct family_record *record)
 {
 	struct quota *quota = &warden->quota;
+	char group[GROUP_NAME_SIZE];
 
 	WARDEN_VALUES(RECORD_TAKE, warden);
 	warden->used = true;
@@ -665,8 +666,10 @@ static void values_from(struct warden *warden, const struct family_record *recor
 		msgpack_sbuffer_write(&warden->guards, record->guards.data, record->guards.size);
 	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)record->reason.size,
 		 record->reason.data ? record->reason.data : "");
-	group_revive(&warden->group, &warden->cages->cgroups, strrchr(warden->workspace, '/') + 1,
-		     (unsigned)record->group_held,
+	snprintf(group, sizeof(group), "%.*s", (int)record->group.size,
+		 record->group.data ? record->group.data : "");
+	group_revive(&warden->group, &warden->cages->cgroups,
+		     group[0] ? group : strrchr(warden->workspace, '/') + 1, (unsigned)record->group_held,
 		     &(struct group_limits){.of = {[CONTROLLER_MEMORY] = record->group_memory,
 						   [CONTROLLER_PIDS] = record->group_processes,
 						   [CONTROLLER_CPU] = record->group_cpu}},
@@ -693,7 +696,6 @@ static int make_again(struct warden *warden)
 	int r = workspace_handle(&warden->directory, warden->workspace);
 
 	warden->sweeping = false;
-	cgroups_keep(&warden->cages->cgroups, strrchr(warden->workspace, '/') + 1);
 	if (!r)
 		warden_want_again(warden);
 	return r;
