@@ -353,12 +353,35 @@ int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_a
 	return 0;
 }
 
-int lair_results(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct results_request request = {.session = bytes_of(session)};
+#define SESSION_REQUEST(function, verb, reply)                                                                     \
+	int function(struct lair *lair, struct lair_call **callp, const char *session)                             \
+	{                                                                                                          \
+		struct verb##_request request = {.session = bytes_of(session)};                                    \
+                                                                                                                   \
+		return call_start(callp, lair, &verb##_request_schema, &request, &reply##_schema);                 \
+	}
+#define REQUEST(function, verb, reply)                                                                             \
+	int function(struct lair *lair, struct lair_call **callp)                                                  \
+	{                                                                                                          \
+		struct verb##_request request = {.id = 0};                                                         \
+                                                                                                                   \
+		return call_start(callp, lair, &verb##_request_schema, &request, &reply##_schema);                 \
+	}
 
-	return call_start(callp, lair, &results_request_schema, &request, &results_reply_schema);
-}
+SESSION_REQUEST(lair_results, results, results_reply)
+SESSION_REQUEST(lair_interrupt, interrupt, interrupt_reply)
+SESSION_REQUEST(lair_reset, reset, reset_reply)
+SESSION_REQUEST(lair_shutdown, shutdown, empty_reply)
+SESSION_REQUEST(lair_save, save, save_reply)
+SESSION_REQUEST(lair_load, load, load_reply)
+SESSION_REQUEST(lair_saves, saves, saves_reply)
+SESSION_REQUEST(lair_unsave, unsave, empty_reply)
+SESSION_REQUEST(lair_info, info, session_info)
+SESSION_REQUEST(lair_checkpoints, checkpoints, checkpoints_reply)
+REQUEST(lair_stop, stop, stop_reply)
+REQUEST(lair_reload, reload, reload_reply)
+REQUEST(lair_list, list, list_reply)
+REQUEST(lair_stats, stats, stats_reply)
 
 int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_call *exec, struct lair_text line)
 {
@@ -369,13 +392,6 @@ int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_ca
 	if (line.data && !utf8_valid(request.text))
 		return lair_fail(lair, -EILSEQ, "a line of input is not UTF-8");
 	return call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);
-}
-
-int lair_interrupt(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct interrupt_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
 }
 
 int lair_cancel(struct lair *lair, struct lair_call **callp, const struct lair_call *exec)
@@ -399,88 +415,11 @@ int lair_kill_cell(struct lair *lair, struct lair_call **callp, const struct lai
 	return call_start(callp, lair, &interrupt_request_schema, &request, &interrupt_reply_schema);
 }
 
-int lair_reset(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct reset_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &reset_request_schema, &request, &reset_reply_schema);
-}
-
-int lair_shutdown(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct shutdown_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &shutdown_request_schema, &request, &empty_reply_schema);
-}
-
-int lair_save(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct save_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &save_request_schema, &request, &save_reply_schema);
-}
-
-int lair_load(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct load_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &load_request_schema, &request, &load_reply_schema);
-}
-
-int lair_saves(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct saves_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &saves_request_schema, &request, &saves_reply_schema);
-}
-
-int lair_unsave(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct unsave_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &unsave_request_schema, &request, &empty_reply_schema);
-}
-
-int lair_stop(struct lair *lair, struct lair_call **callp)
-{
-	struct stop_request request = {.id = 0};
-
-	return call_start(callp, lair, &stop_request_schema, &request, &stop_reply_schema);
-}
-
-int lair_reload(struct lair *lair, struct lair_call **callp)
-{
-	struct reload_request request = {.id = 0};
-
-	return call_start(callp, lair, &reload_request_schema, &request, &reload_reply_schema);
-}
-
-int lair_list(struct lair *lair, struct lair_call **callp)
-{
-	struct list_request request = {.id = 0};
-
-	return call_start(callp, lair, &list_request_schema, &request, &list_reply_schema);
-}
-
-int lair_info(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct info_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &info_request_schema, &request, &session_info_schema);
-}
-
 int lair_stay(struct lair *lair, struct lair_call **callp, const char *session, uint64_t birth)
 {
 	struct info_request request = {.session = bytes_of(session), .birth = birth, .stay = true};
 
 	return call_start(callp, lair, &info_request_schema, &request, &session_info_schema);
-}
-
-int lair_stats(struct lair *lair, struct lair_call **callp)
-{
-	struct stats_request request = {.id = 0};
-
-	return call_start(callp, lair, &stats_request_schema, &request, &stats_reply_schema);
 }
 
 int lair_packages(struct lair *lair, struct lair_call **callp, bool prune)
@@ -495,13 +434,6 @@ int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *ses
 	struct checkpoint_request request = {.session = bytes_of(session), .name = bytes_of(name)};
 
 	return call_start(callp, lair, &checkpoint_request_schema, &request, &state_reply_schema);
-}
-
-int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session)
-{
-	struct checkpoints_request request = {.session = bytes_of(session)};
-
-	return call_start(callp, lair, &checkpoints_request_schema, &request, &checkpoints_reply_schema);
 }
 
 int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name,
