@@ -2,40 +2,10 @@
  * needs a token like any request. */
 #include "doors.h"
 
+#include "embed.h"
 #include "text.h"
 
 #include <stdio.h>
-
-/* @name_begin and @name_end are around the content of dashboard/@file. */
-#define EMBED(name, file)                                                                                          \
-	__asm__(".pushsection .rodata\n" #name "_begin:\n.incbin \"" DASHBOARD_FILES "/" file "\"\n" #name         \
-		"_end:\n.byte 0\n.popsection");                                                                    \
-	extern const char name##_begin[] __attribute__((visibility("hidden"))),                                    \
-		name##_end[] __attribute__((visibility("hidden")))
-
-EMBED(dash_index, "index.html");
-EMBED(dash_frame, "frame.html");
-EMBED(dash_frame_style, "frame.css");
-EMBED(dash_frame_script, "frame.js");
-EMBED(dash_style, "style.css");
-EMBED(dash_icon, "icon.svg");
-EMBED(dash_theme, "theme.js");
-EMBED(dash_app, "app.js");
-EMBED(dash_api, "api.js");
-EMBED(dash_dom, "dom.js");
-EMBED(dash_overview, "overview.js");
-EMBED(dash_load, "load.js");
-EMBED(dash_session, "session.js");
-EMBED(dash_cells, "cells.js");
-EMBED(dash_output, "output.js");
-EMBED(dash_prompt, "prompt.js");
-EMBED(dash_tree, "tree.js");
-EMBED(dash_files, "files.js");
-EMBED(dash_changes, "changes.js");
-EMBED(dash_calls, "calls.js");
-EMBED(dash_uplot, "uplot/uplot.js");
-EMBED(dash_uplot_style, "uplot/uplot.css");
-EMBED(dash_uplot_license, "uplot/LICENSE");
 
 #define HTML "text/html; charset=utf-8"
 #define SCRIPT "text/javascript; charset=utf-8"
@@ -52,40 +22,39 @@ EMBED(dash_uplot_license, "uplot/LICENSE");
 	"sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "         \
 	"img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 
-struct file {
+/* symbol, path below dashboard/, name in the address, type */
+#define FILES(F)                                                                                                   \
+	F(dash_index, "index.html", "", HTML)                                                                      \
+	F(dash_frame, "frame.html", "frame.html", HTML)                                                            \
+	F(dash_frame_style, "frame.css", "frame.css", STYLE)                                                       \
+	F(dash_frame_script, "frame.js", "frame.js", SCRIPT)                                                       \
+	F(dash_style, "style.css", "style.css", STYLE)                                                             \
+	F(dash_icon, "icon.svg", "icon.svg", "image/svg+xml")                                                      \
+	F(dash_theme, "theme.js", "theme.js", SCRIPT)                                                              \
+	F(dash_app, "app.js", "app.js", SCRIPT)                                                                    \
+	F(dash_api, "api.js", "api.js", SCRIPT)                                                                    \
+	F(dash_dom, "dom.js", "dom.js", SCRIPT)                                                                    \
+	F(dash_overview, "overview.js", "overview.js", SCRIPT)                                                     \
+	F(dash_load, "load.js", "load.js", SCRIPT)                                                                 \
+	F(dash_session, "session.js", "session.js", SCRIPT)                                                        \
+	F(dash_cells, "cells.js", "cells.js", SCRIPT)                                                              \
+	F(dash_output, "output.js", "output.js", SCRIPT)                                                           \
+	F(dash_prompt, "prompt.js", "prompt.js", SCRIPT)                                                           \
+	F(dash_tree, "tree.js", "tree.js", SCRIPT)                                                                 \
+	F(dash_files, "files.js", "files.js", SCRIPT)                                                              \
+	F(dash_changes, "changes.js", "changes.js", SCRIPT)                                                        \
+	F(dash_calls, "calls.js", "calls.js", SCRIPT)                                                              \
+	F(dash_uplot, "uplot/uplot.js", "uplot.js", SCRIPT)                                                        \
+	F(dash_uplot_style, "uplot/uplot.css", "uplot.css", STYLE)                                                 \
+	F(dash_uplot_license, "uplot/LICENSE", "uplot.LICENSE", "text/plain; charset=utf-8")
+#define FILE_EMBED(symbol, path, name, type) EMBED(symbol, DASHBOARD_FILES "/" path);
+#define FILE_ROW(symbol, path, name, type) {name, type, symbol, symbol##_end},
+
+FILES(FILE_EMBED)
+
+static const struct file {
 	const char *name, *type, *begin, *end;
-};
-
-#define FILE_OF(file, kind, symbol)                                                                                \
-	{                                                                                                          \
-		.name = (file), .type = (kind), .begin = symbol##_begin, .end = symbol##_end                       \
-	}
-
-static const struct file page = FILE_OF("", HTML, dash_index);
-static const struct file frame = FILE_OF("frame.html", HTML, dash_frame);
-static const struct file files[] = {
-	FILE_OF("frame.css", STYLE, dash_frame_style),
-	FILE_OF("frame.js", SCRIPT, dash_frame_script),
-	FILE_OF("style.css", STYLE, dash_style),
-	FILE_OF("icon.svg", "image/svg+xml", dash_icon),
-	FILE_OF("theme.js", SCRIPT, dash_theme),
-	FILE_OF("app.js", SCRIPT, dash_app),
-	FILE_OF("api.js", SCRIPT, dash_api),
-	FILE_OF("dom.js", SCRIPT, dash_dom),
-	FILE_OF("overview.js", SCRIPT, dash_overview),
-	FILE_OF("load.js", SCRIPT, dash_load),
-	FILE_OF("session.js", SCRIPT, dash_session),
-	FILE_OF("cells.js", SCRIPT, dash_cells),
-	FILE_OF("output.js", SCRIPT, dash_output),
-	FILE_OF("prompt.js", SCRIPT, dash_prompt),
-	FILE_OF("tree.js", SCRIPT, dash_tree),
-	FILE_OF("files.js", SCRIPT, dash_files),
-	FILE_OF("changes.js", SCRIPT, dash_changes),
-	FILE_OF("calls.js", SCRIPT, dash_calls),
-	FILE_OF("uplot.js", SCRIPT, dash_uplot),
-	FILE_OF("uplot.css", STYLE, dash_uplot_style),
-	FILE_OF("uplot.LICENSE", "text/plain; charset=utf-8", dash_uplot_license),
-};
+} files[] = {FILES(FILE_ROW)};
 
 static void page_headers(struct exchange *exchange, const char *policy)
 {
@@ -120,24 +89,20 @@ static void unseen_answer(struct exchange *exchange)
 
 static void page_begin(struct exchange *exchange)
 {
-	file_answer(exchange, &page, PAGE_POLICY);
+	file_answer(exchange, &files[0], PAGE_POLICY);
 }
 
 static void file_begin(struct exchange *exchange)
 {
 	const char *name = exchange_path(exchange, "file");
 
-	if (strcmp(name, frame.name) == 0) {
-		file_answer(exchange, &frame, FRAME_POLICY);
-		return;
-	}
 	if (strcmp(name, "unseen.js") == 0) {
 		unseen_answer(exchange);
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+	for (size_t i = 1; i < ARRAY_SIZE(files); i++)
 		if (strcmp(name, files[i].name) == 0) {
-			file_answer(exchange, &files[i], PAGE_POLICY);
+			file_answer(exchange, &files[i], files[i].begin == dash_frame ? FRAME_POLICY : PAGE_POLICY);
 			return;
 		}
 	answer_problem(exchange, 404, "not_found", "the dashboard has no such file");

@@ -1,6 +1,8 @@
 /* A check of documents against the few words of JSON Schema that our schemas use. */
 #include "schema.h"
 
+#include "embed.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -9,22 +11,18 @@
 
 #define PATH_MAX_SHOWN 96
 
+EMBED(schemas_text, SCHEMAS_FILE);
+
 static json_t *all;
 
 int schemas_open(void)
 {
-	all = json_object();
-	for (size_t i = 0; i < n_schemas; i++) {
-		json_error_t error;
-		json_t *schema = json_loads(schemas[i].text, JSON_REJECT_DUPLICATES, &error);
+	json_error_t error;
 
-		if (!schema) {
-			fprintf(stderr, "schema %s: %s\n", schemas[i].name, error.text);
-			return -EINVAL;
-		}
-		json_object_set_new(all, schemas[i].name, schema);
-	}
-	return 0;
+	all = json_loads(schemas_text, JSON_REJECT_DUPLICATES, &error);
+	if (!all)
+		fprintf(stderr, "schemas.json:%d: %s\n", error.line, error.text);
+	return all ? 0 : -EINVAL;
 }
 
 void schemas_close(void)

@@ -1,4 +1,4 @@
-/* JSON Schemas: of what requests have and of what answers have. The text in schemas.c is checked by, and is in
+/* JSON Schemas of requests and answers, by name. schemas.json is what requests are checked by, and a part of
  * /openapi.json. */
 #pragma once
 
@@ -8,15 +8,7 @@
 
 #define SCHEMA_WHY_SIZE 256
 
-struct schema_text {
-	const char *name, *text;
-};
-
-/* schemas.c */
-extern const struct schema_text schemas[];
-extern const size_t n_schemas;
-
-/* Read them all. Returns 0, or -EINVAL: one is no JSON, which a test finds. */
+/* Read them all. Returns 0, or -EINVAL: the file is not valid JSON, which a test finds. */
 int schemas_open(void);
 void schemas_close(void);
 /* All of them by name; borrowed. */

@@ -1,22 +1,16 @@
 /* The programs of this door, in Python: cells that do in the session what only a session may do. */
 #include "e2b.h"
 
+#include "embed.h"
 #include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PROGRAM(name, file)                                                                                        \
-	__asm__(".pushsection .rodata\n" #name ":\n"                                                               \
-		".incbin \"" E2B_PROGRAMS "/" file "\"\n"                                                          \
-		".byte 0\n"                                                                                        \
-		".popsection\n");                                                                                  \
-	extern const char name[]
-
-PROGRAM(e2b_command_program, "command.py");
-PROGRAM(e2b_filesystem_program, "filesystem.py");
-PROGRAM(e2b_watch_program, "watch.py");
-PROGRAM(e2b_context_program, "context.py");
+EMBED(e2b_command_program, E2B_PROGRAMS "/command.py");
+EMBED(e2b_filesystem_program, E2B_PROGRAMS "/filesystem.py");
+EMBED(e2b_watch_program, E2B_PROGRAMS "/watch.py");
+EMBED(e2b_context_program, E2B_PROGRAMS "/context.py");
 
 static const struct {
 	const char *name, *before, *text; /* before: another, of which it uses functions */
