@@ -13,7 +13,13 @@
 #define PIECE (256U << 10)
 #define STEP (4ULL << 20)
 #define ACT_COST (16U << 10)
+/* So many pieces of a file are looked at in one step. */
+#define PIECES 256
 #define TEMPORARY ".lair-back-%08x-%u"
+
+struct piece {
+	uint64_t at, size;
+};
 
 struct act {
 	struct file *now, *then; /* either may be NULL */
@@ -21,9 +27,12 @@ struct act {
 	bool lost;		 /* its content was not kept */
 	bool failed;
 	bool done;	      /* a directory that is there */
-	uint64_t grown, size; /* in place: it had that size; a new one: so much of it is written */
-	unsigned temporary;   /* the number of its temporary name; 0: none */
-	uint64_t inode;	      /* of the new file that was made under that name */
+	uint64_t grown, size; /* in place: it had that size, and one more; so much of it is written */
+	struct piece *holes;  /* that it had, and that were filled */
+	size_t n_holes;
+	const struct file *live; /* in place: what was there, under any name */
+	unsigned temporary;	 /* the number of its temporary name; 0: none */
+	uint64_t inode;		 /* of the new file that was made under that name */
 };
 
 enum {
@@ -114,6 +123,7 @@ static void plan(void *userdata, struct file *now, struct file *then)
 		return;
 	*act = (struct act){.now = now, .then = then};
 	act->in_place = now && then && same_kind(now, then) && (S_ISDIR(now->mode) || file_same(now, then));
+	act->live = now;
 	act->lost = then && S_ISREG(then->mode) && then->size > 0 && !then->content;
 	revert->n++;
 }
@@ -143,6 +153,8 @@ void revert_deinit(struct revert *revert)
 {
 	fd_closep(&revert->made);
 	(void)reach_shut(&revert->reach);
+	for (size_t i = 0; i < revert->n; i++)
+		free(revert->acts[i].holes);
 	free(revert->acts);
 	free(revert->touched);
 	free(revert->inodes);
@@ -365,6 +377,7 @@ static int make_begin(struct revert *revert, struct act *act)
 	temporary_name(temporary, revert, act->temporary);
 	if (live && link_live(revert, live, temporary) == 0) {
 		act->in_place = true; /* the content, too */
+		act->live = live;
 		return 0;
 	}
 	if (made) {
@@ -398,14 +411,59 @@ static bool needs_content(const struct act *act)
 			 : act->temporary && act->in_place);
 }
 
-/* What it lacks is written behind its end, and could be cut off again. */
+/* In place, under the name that it has for now. */
+static int open_live(struct revert *revert, const struct act *act)
+{
+	char temporary[48];
+
+	temporary_name(temporary, revert, act->temporary);
+	return act->temporary ? reach_file(&revert->reach, temporary, O_RDWR) : open_in_place(revert, act->now);
+}
+
+static bool note_hole(struct act *act, struct piece hole)
+{
+	struct piece *last = act->n_holes > 0 ? &act->holes[act->n_holes - 1] : NULL, *holes;
+
+	if (last && last->at + last->size == hole.at) {
+		last->size += hole.size;
+		return true;
+	}
+	holes = act->n_holes & (act->n_holes - 1) ? act->holes
+						  : realloc(act->holes, 2 * (act->n_holes + 1) * sizeof(*holes));
+	if (!holes)
+		return false;
+	act->holes = holes;
+	act->holes[act->n_holes++] = hole;
+	return true;
+}
+
+/* Write what it lacks. Returns how many bytes that is, perhaps 0, or -errno. */
+static int64_t fill_piece(struct act *act, int fd)
+{
+	bool lacks;
+	uint64_t size = blob_lacks(act->then->content, fd, act->size, STEP, &lacks);
+
+	if (lacks && !note_hole(act, (struct piece){.at = act->size, .size = size}))
+		return -ENOMEM;
+	for (uint64_t done = 0; lacks && done < size;) {
+		ssize_t n = blob_put(act->then->content, fd, act->size + done, size - done);
+
+		if (n < 0)
+			return n;
+		done += (uint64_t)n;
+	}
+	act->size += size;
+	return lacks ? (int64_t)size : 0;
+}
+
+/* What it lacks is written into its holes and behind its end, and could be taken out again. */
 static int grow(struct revert *revert, struct act *act)
 {
-	_cleanup_(fd_closep) int fd = open_in_place(revert, act->now);
+	_cleanup_(fd_closep) int fd = open_live(revert, act);
 	struct stat status;
-	int64_t at;
+	int64_t n = 0;
 
-	if (fd == -EACCES) {
+	if (fd == -EACCES && !act->temporary) {
 		act->in_place = false;
 		return make_begin(revert, act);
 	}
@@ -413,28 +471,26 @@ static int grow(struct revert *revert, struct act *act)
 		return fd;
 	if (fstat(fd, &status) < 0)
 		return -errno;
-	if (!act->grown) {
+	if (!act->grown)
 		act->grown = (uint64_t)status.st_size + 1;
-		act->size = (uint64_t)status.st_size;
-	}
-	if (act->size >= act->then->size)
-		return 0;
-	at = put_content(fd, act->then->content, act->size);
-	if (at < 0)
-		return (int)at;
-	act->size = (uint64_t)at;
-	return act->size < act->then->size;
+	for (int i = 0; i < PIECES && n == 0 && act->size < act->then->size; i++)
+		n = fill_piece(act, fd);
+	return n < 0 ? (int)n : act->size < act->then->size;
 }
 
 static int make(struct revert *revert, struct act *act)
 {
+	int r;
+
 	if (!act->then || act->failed || !S_ISREG(act->then->mode))
 		return 0;
-	if (act->temporary)
-		return act->size < act->then->size && !act->in_place ? make_more(revert, act) : 0;
+	if (!act->in_place && !act->temporary) {
+		r = make_begin(revert, act);
+		return r || !act->in_place ? r : needs_content(act);
+	}
 	if (!act->in_place)
-		return make_begin(revert, act);
-	if (act->lost) {
+		return act->size < act->then->size ? make_more(revert, act) : 0;
+	if (act->lost && !act->temporary) {
 		act_fail(revert, act, "its content was not kept");
 		return 0;
 	}
@@ -443,24 +499,30 @@ static int make(struct revert *revert, struct act *act)
 
 static void shrink(struct revert *revert, struct act *act)
 {
-	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, act->now->modified};
-	_cleanup_(fd_closep) int fd = open_in_place(revert, act->now);
+	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, act->live->modified};
+	_cleanup_(fd_closep) int fd = open_live(revert, act);
 
-	act->failed = fd < 0 || ftruncate(fd, (off_t)(act->grown - 1)) < 0 || futimens(fd, times) < 0;
+	act->failed = fd < 0 || ftruncate(fd, (off_t)(act->grown - 1)) < 0;
+	for (size_t i = 0; fd >= 0 && i < act->n_holes; i++)
+		act->failed |= fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)act->holes[i].at,
+					 (off_t)act->holes[i].size) < 0;
+	if (fd >= 0)
+		act->failed |= futimens(fd, times) < 0;
 }
 
+/* The last first: some may be names of one file. */
 static void take_back(struct revert *revert)
 {
 	char temporary[48];
 
-	for (size_t i = 0; i < revert->n; i++) {
-		struct act *act = &revert->acts[i];
+	for (size_t i = revert->n; i > 0; i--) {
+		struct act *act = &revert->acts[i - 1];
 
+		if (act->grown)
+			shrink(revert, act);
 		temporary_name(temporary, revert, act->temporary);
 		if (act->temporary)
 			(void)unlinkat(revert->reach.root, temporary, 0);
-		else if (act->grown && act->then->size >= act->grown)
-			shrink(revert, act);
 	}
 }
 

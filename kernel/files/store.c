@@ -329,6 +329,14 @@ static struct run run_at(const struct blob *blob, int fd, uint64_t at, uint64_t 
 	return run;
 }
 
+uint64_t blob_lacks(const struct blob *blob, int fd, uint64_t at, uint64_t most, bool *lacksp)
+{
+	struct run run = run_at(blob, fd, at, most);
+
+	*lacksp = run.empty && !run.hole;
+	return run.size;
+}
+
 /* Returns how many bytes there are, at most @size; 0 if they differ or -errno. */
 static ssize_t piece_same(char then[static PIECE], const struct blob *blob, int fd, uint64_t at, uint64_t size)
 {

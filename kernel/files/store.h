@@ -54,6 +54,8 @@ ssize_t blob_same(const struct blob *blob, int fd, uint64_t at, uint64_t most);
 /* Give @fd so much of it, where the two differ: holes are punched, and blocks are shared where the file system can
  * do that. Returns how many bytes, or -errno. */
 ssize_t blob_put(const struct blob *blob, int fd, uint64_t at, uint64_t most);
+/* How far @fd is alike from @at on, as above: *@lacksp says whether it has a hole there, and the content data. */
+uint64_t blob_lacks(const struct blob *blob, int fd, uint64_t at, uint64_t most, bool *lacksp);
 struct blob *blob_use(struct blob *blob);
 /* NULL is tolerated. Returns NULL. */
 struct blob *blob_drop(struct store *store, struct blob *blob);

@@ -115,6 +115,10 @@ def settled(client: Client) -> Path:
     return Path(client.info("s").workspace)
 
 
+def disk_of(place: Path) -> dict[str, int]:
+    return {it.name: it.lstat().st_blocks for it in place.iterdir()}
+
+
 def test_no_room_to_go_back(client: Client, disk: Disk) -> None:
     """Nothing is touched then. Nothing is lost either: with more room it comes back."""
     client.exec("import os; open('a', 'wb').write(os.urandom(4_000_000)); open('b', 'w').write('1')", "s")
@@ -131,6 +135,33 @@ def test_no_room_to_go_back(client: Client, disk: Disk) -> None:
     assert (reply.files_stay, changes(reply)) == (None, {"a": "made", "b": "restored", "c": "removed"})
     assert tree(settled(client)) == before
     assert client.exec("len(open('a', 'rb').read())", "s").text == "4000000"
+
+
+HOLES = {
+    "all": "os.truncate('a', 0); os.truncate('a', 4_000_000)",
+    "some": "os.truncate('a', 100_000); os.truncate('a', 5_000_000)",
+    "renamed": "os.truncate('a', 0); os.truncate('a', 4_000_000); os.rename('a', 'c')",
+    "linked": "os.truncate('a', 0); os.truncate('a', 4_000_000); os.rename('a', 'c'); os.remove('d')",
+}
+
+
+@pytest.mark.parametrize("holes", HOLES)
+def test_no_room_in_a_hole(client: Client, disk: Disk, holes: str) -> None:
+    """A file that has its size, but no data, is not touched either, nor is it left with a part of them."""
+    client.exec("import os; open('a', 'wb').write(os.urandom(4_000_000)); open('b', 'w').write('1')", "s")
+    client.exec("os.link('a', 'd')" if holes == "linked" else "1", "s")
+    before = tree(settled(client))
+    client.exec(f"{HOLES[holes]}; open('b', 'w').write('2')", "s")
+    after, used = tree(settled(client)), disk_of(settled(client))
+    disk.fill()
+    reply = client.undo("s")
+    assert reply.cell == 2 and changes(reply) == {}
+    assert (reply.files_stay or "").startswith(f"none was brought back: a: {disk.error}"), reply.files_stay
+    assert tree(settled(client)) == after
+    assert all(size <= used[name] for name, size in disk_of(settled(client)).items())
+    disk.empty()
+    assert client.restore("s", "2").files_stay is None
+    assert tree(settled(client)) == before
 
 
 def test_no_room_for_a_roll_back(client: Client, disk: Disk) -> None:

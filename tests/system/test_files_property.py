@@ -1,14 +1,17 @@
 """Random cells over files, random ways back, branches, uploads and deaths, of interpreters and of routers: after each
-step the whole tree of each session is what it was in that state.
+step the whole tree of each session is what it was in that state, or the answer says what is not. Some rounds have
+quotas that a few cells exhaust, some a disk that is full at times.
 
-LAIR_PROPERTY_SEED=N runs the round of that seed first, LAIR_PROPERTY_SECONDS=N goes on for so long.
+LAIR_PROPERTY_SEED=N runs the round of that seed first, LAIR_PROPERTY_STEPS=N as many rounds as make N steps.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import subprocess
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -18,20 +21,21 @@ import pytest
 from daemon import Daemon
 from lair import Client, LairError
 from lair import messages as m
+from test_files_back import changes
 from test_files_back import tree as whole_tree
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
 
 STEPS = 50
+ROUNDS = max(1, int(os.environ.get("LAIR_PROPERTY_STEPS", "150")) // STEPS)
+SEED = int(os.environ.get("LAIR_PROPERTY_SEED", time.time_ns() % 1_000_000_000))
+PROFILE = {"grace": "20ms", "level": "", "checkpoint": "cell", "checkpoints": "200", "subprocess": "on"}
 SETTINGS = {
-    "profile default": {
-        "grace": "20ms",
-        "level": "",
-        "checkpoint": "cell",
-        "checkpoints": "200",
-        "subprocess": "on",
-    },
+    "profile default": PROFILE,
+    "profile tight": {**PROFILE, "workspace_size": "2M", "checkpoint_files": "600K"},
 }
+# Of the disk of a round that fills it.
+DISK = 6 << 20
 
 # Each may fail, as files are or are not there. P and Q are paths, K is a number.
 CELLS = [
@@ -64,6 +68,10 @@ CELLS = [
     "f = open('P', 'r+b'); f.truncate(K * 5000); f.seek(K * 2500); f.write(b'island'); f.close()",
     "os.truncate('P', 0); os.truncate('P', K * 1000)",
     "f = open('P', 'r+b'); f.truncate(K * 4000); f.seek(K * 4000 - 5000); f.write(os.urandom(4999)); f.close()",
+    "os.utime('P', (K * 10**8, K * 10**8))",
+    "os.utime('P', (-K * 10**7, -K * 10**7))",
+    "os.utime('P', ns=(0, time.time_ns() + K * 10**12))",
+    "os.utime('P')",
     "os.mkfifo('p')",
     "os.utime('p', (K, K)); os.chmod('p', 0o600 + K % 64)",
     "os.utime('P', ns=(K, K * 7919), follow_symlinks=False)",
@@ -80,7 +88,10 @@ CELLS = [
 ]
 PATHS = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/f", "g", "g/a", "g/h"]
 DEATHS = ["os._exit(3)", "os.kill(os.getpid(), 9)", "import ctypes; ctypes.string_at(0)"]
-BEGIN = "import os, shutil, mmap, sqlite3, subprocess"
+BEGIN = "import os, resource, shutil, mmap, sqlite3, subprocess, time"
+# Then forks fail, also those for checkpoints; and they do not any more.
+FORKS_FAIL = "few, most = resource.getrlimit(resource.RLIMIT_NPROC); resource.setrlimit(resource.RLIMIT_NPROC, (K, most))"
+FORKS_WORK = "resource.setrlimit(resource.RLIMIT_NPROC, (few, most))"
 
 
 def tree(place: Path) -> dict[str, Any]:
@@ -108,8 +119,9 @@ class Session:
 
 
 class Round:
-    def __init__(self, daemon: Daemon, client: Client, seed: int) -> None:
-        self.daemon, self.client, self.seed = daemon, client, seed
+    def __init__(self, client: Client, seed: int, profile: str = "default", disk: Optional[Path] = None) -> None:
+        self.client, self.seed, self.profile, self.disk = client, seed, profile, disk
+        self.tight = profile == "tight" or disk is not None  # not everything can be kept or brought back
         self.random = random.Random(seed)
         self.sessions: list[Session] = []
         self.opened = 0
@@ -124,7 +136,7 @@ class Round:
 
     def open(self) -> None:
         id = self.id()
-        place = Path(self.client.open(id).workspace or "")
+        place = Path(self.client.open(id, self.profile).workspace or "")
         session = Session(id, place, State(0, tree(place), None))
         session.states[0] = session.at
         self.sessions.append(session)
@@ -154,12 +166,41 @@ class Round:
     def run_cell(self, session: Session, code: str) -> None:
         self.tell(session, code)
         reply = self.client.exec(code, session.id)
-        assert reply.state == "kept", reply
+        if reply.state != "kept":
+            assert self.tight and reply.state == "rolled_back", reply
+            self.went_back(session, session.at, reply)
+            return
         session.at = State(reply.cell, self.tree_now(session, code), session.at)
         session.states[reply.cell] = session.at
 
+    def went_back(self, session: Session, to: State, reply: m.ExecReply | m.StateReply) -> None:
+        """What is not as it was is told."""
+        before, session.at = session.at, to
+        if reply.files_stay is None:
+            return
+        assert self.tight, reply
+        self.tell(session, f"... {reply.files_stay}")
+        now = self.tree_now(session, "chmod" if session.shut else "")
+        if not reply.files_stay.startswith("none was brought back"):
+            failed = {path for path, change in changes(reply).items() if change == "failed"}
+            assert failed or reply.files_more, reply
+            if not reply.files_more and to.files:
+                others = {*now, *to.files} - failed - {os.path.dirname(it) or "." for it in failed}
+                assert {it: now.get(it) for it in others} == {it: to.files.get(it) for it in others}, reply
+        elif isinstance(reply, m.StateReply):
+            assert now == before.files, reply
+        session.at = State(to.cell, now, to.before)
+
     def cell(self, session: Session) -> None:
         self.run_cell(session, self.code())
+
+    def forks_fail(self, session: Session) -> None:
+        """What is not saved meanwhile is left out."""
+        few = FORKS_FAIL.replace("K", str(self.random.randrange(8)))
+        for code in (few, self.code(), FORKS_WORK):
+            self.run_cell(session, code)
+            session.states.pop(session.at.cell, None)
+        session.states[session.at.cell] = session.at = State(session.at.cell, session.at.files, None)
 
     def quick(self, session: Session) -> None:
         """One right after the other."""
@@ -167,16 +208,18 @@ class Round:
         self.tell(session, " ;; ".join(codes))
         for it in [self.client.send(m.Exec(id=self.client.new_id(), code=it, session=session.id)) for it in codes]:
             reply = self.client.finish(it, m.ExecReply)
-            assert isinstance(reply, m.ExecReply) and reply.state == "kept"
-            session.at = State(reply.cell, {}, session.at)
-        session.at.files = self.tree_now(session, " ".join(codes))
-        session.states[reply.cell] = session.at
+            assert isinstance(reply, m.ExecReply) and (reply.state == "kept" or self.tight)
+            if reply.state == "kept":
+                session.at = State(reply.cell, {}, session.at)
+        session.at = State(session.at.cell, self.tree_now(session, " ".join(codes)), session.at.before)
+        session.states[session.at.cell] = session.at
 
     def dies(self, session: Session) -> None:
         code = f"import os\ntry:\n    {self.code()}\nexcept Exception: pass\n{self.random.choice(DEATHS)}"
         self.tell(session, code)
         reply = self.client.exec(code, session.id)
-        assert reply.state == "rolled_back" and reply.files_stay is None, reply
+        assert reply.state == "rolled_back", reply
+        self.went_back(session, session.at, reply)
 
     def undo(self, session: Session) -> None:
         n, to = self.random.randrange(1, 4), session.at
@@ -188,16 +231,15 @@ class Round:
             return
         self.tell(session, f"undo {n}")
         reply = self.client.undo(session.id, n)
-        assert (reply.cell, reply.files_stay) == (to.cell, None)
-        session.at = to
+        assert reply.cell == to.cell
+        self.went_back(session, to, reply)
 
     def restore(self, session: Session) -> None:
         cell = self.random.choice([it for it in session.states if it > session.first] or [0])
         if cell == 0:
             return
         self.tell(session, f"restore {cell}")
-        assert self.client.restore(session.id, str(cell)).files_stay is None
-        session.at = session.states[cell]
+        self.went_back(session, session.states[cell], self.client.restore(session.id, str(cell)))
 
     def put(self, session: Session) -> None:
         path = self.random.choice(PATHS)
@@ -205,8 +247,19 @@ class Round:
         try:
             self.client.put(session.id, path, os.urandom(self.random.randrange(100)))
         except LairError as error:
-            assert error.code in ("denied", "no_file", "internal", "bad_request"), error
+            assert error.code in ("denied", "no_file", "internal", "bad_request") or self.tight, error
         session.at.files = self.tree_now(session, "")
+
+    def fill(self, _: Session) -> None:
+        """The disk, but for a little; or there is room again."""
+        if not self.disk:
+            return
+        ballast = self.disk / "ballast"
+        ballast.unlink(missing_ok=True)
+        left = os.statvfs(self.disk).f_bavail * 4096 - self.random.choice([0, 4096, 65536, DISK])
+        self.story.append(f"the disk has {left} bytes less")
+        if left > 0:
+            ballast.write_bytes(bytes(left))
 
     def branch(self, session: Session) -> None:
         cells = [it for it in session.states if it > session.first]
@@ -216,8 +269,10 @@ class Round:
         self.tell(session, f"branch {id} from {cell}")
         try:
             place = Path(self.client.branch(session.id, id, checkpoint=str(cell)).workspace or "")
-        except LairError as error:  # nobody may pass the root
-            assert error.code == "unsupported" and "Permission denied" in str(error) and session.shut, error
+        except LairError as error:  # nobody may pass the root, or there is no room
+            shut = error.code == "unsupported" and "Permission denied" in str(error) and session.shut
+            assert shut or self.tight, error
+            self.story.append(str(error))
             return
         state = State(cell, tree(place), None)
         assert state.files == session.states[cell].files
@@ -259,7 +314,7 @@ class Round:
     def step(self) -> None:
         kinds = {
             self.cell: 50, self.quick: 6, self.dies: 8, self.undo: 12, self.restore: 12, self.put: 5, self.branch: 3,
-            self.diff: 5,
+            self.diff: 5, self.forks_fail: 3, self.fill: 6,
         }  # fmt: skip
         session = self.random.choice(self.sessions)
         self.random.choices(list(kinds), list(kinds.values()))[0](session)
@@ -278,10 +333,28 @@ class Round:
             self.client.shutdown(it.id)
 
 
-def test_random_files(daemon: Daemon, client: Client) -> None:
-    seed = int(os.environ.get("LAIR_PROPERTY_SEED", time.time_ns() % 1_000_000_000))
-    end = time.monotonic() + float(os.environ.get("LAIR_PROPERTY_SECONDS", "12"))
-    rounds = 0
-    while rounds == 0 or time.monotonic() < end:
-        Round(daemon, client, seed + rounds).run()
-        rounds += 1
+@pytest.mark.parametrize("round", range(0, ROUNDS, 3))
+def test_random_files(client: Client, round: int) -> None:
+    Round(client, SEED + round).run()
+
+
+@pytest.mark.parametrize("round", range(1, ROUNDS, 3))
+def test_little_may_be_kept(client: Client, round: int) -> None:
+    Round(client, SEED + round, "tight").run()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    options = f"size={DISK},mode=755"
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", tmp_path]).returncode:
+        pytest.skip("no disk can be made here")
+    yield tmp_path
+    subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+@pytest.mark.parametrize("round", range(2, ROUNDS, 3))
+def test_the_disk_is_full(start_daemon: Callable[..., Daemon], disk: Path, round: int) -> None:
+    daemon = start_daemon({**SETTINGS, "daemon": {"workspaces": str(disk / "work")}})
+    with daemon.client() as client:
+        Round(client, SEED + round, disk=disk).run()
+    daemon.close()
