@@ -13,10 +13,10 @@
 /* Exit statuses of lair's own; the others of exec are the cell's. */
 enum { EXIT_NOT_RUNNING = 1, EXIT_USAGE = 2, EXIT_TROUBLE = 125 };
 
-/* How many --env a command line may have. */
-#define CLI_ENV_MAX 64
 /* How often it may have a flag that may be repeated. */
 #define CLI_LIST_MAX 64
+/* How many options of a cell may be lists. */
+#define CLI_OPTION_LISTS 4
 /* Of the name of a session, with room for the name of a user before it. */
 #define CLI_NAME_SIZE 192
 
@@ -28,10 +28,10 @@ enum {
 	WITH_STREAM = 8,
 	WITH_BRANCH = 16,
 	AT_PROMPT = 32,
-	WITH_DETACH = 64,
+	WITH_OPTIONS = 64, /* of a cell: those of exec */
 	WITH_KEY = 128,
 	WITH_FIGURES = 256,
-	WITH_RUN = 512,
+	WITH_PROMPT_OPTIONS = 512, /* those of the prompt */
 	WITH_CURSOR = 1024,
 	WITH_SOURCE = 2048,
 	WITH_FORGET = 4096,
@@ -39,8 +39,6 @@ enum {
 	WITH_TOOLS = 16384,
 	WITH_FORMAT = 32768,
 	WITH_CONFIG = 65536,
-	WITH_RELOAD = 131072,
-	WITH_SVG = 262144,
 	ON_SESSION = 524288, /* no flag: its first argument is a session */
 	WITH_KILL = 1048576,
 	WITH_INSTRUCTIONS = 2097152,
@@ -51,7 +49,6 @@ enum {
 	WITH_SERVE = 67108864,
 	WITH_FUNCTIONS = 134217728,
 	WITH_ANSWER = 268435456,
-	WITH_AGAIN = 536870912,
 	WITH_SERVERS = 1073741824,
 };
 /* The last bits are no int. */
@@ -59,7 +56,6 @@ enum {
 #define WITH_BACK 4294967296ull
 #define WITH_HTTP 8589934592ull
 #define WITH_TOKEN 17179869184ull
-#define WITH_PACKAGES 34359738368ull
 
 /* Which daemon a verb needs. */
 enum need {
@@ -89,19 +85,19 @@ struct cli_list {
 /* The command line and what it led to. All text is in argv or the environment. */
 struct cli {
 	const struct verb *verb;
-	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *directory, *cursor, *forget,
-		*keep, *servers, *tools, *format, *color, *sort, *refuse, *prefix, *name, *listen, *tokens,
-		*origins, *certificate, *certificate_key, *sessions, *requests, *rate;
+	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *cursor, *forget, *keep,
+		*servers, *tools, *format, *color, *sort, *refuse, *prefix, *name, *listen, *tokens, *origins,
+		*certificate, *certificate_key, *sessions, *requests, *rate;
 	double timeout, patience; /* seconds; 0: not given */
-	bool json, stream, files, share, keep_files, at_call, detach, svg, values, source, reload, print_config,
-		no_start, help, version, kill, instructions, longer, once, serve, approve, again, user, sys_prefix,
-		by_path;
+	bool json, stream, files, share, keep_files, at_call, source, print_config, no_start, help, version, kill,
+		instructions, longer, once, serve, approve, user, sys_prefix, by_path;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
-	char names[2][CLI_NAME_SIZE];	  /* of sessions, if these differ from the arguments */
-	const char *env[CLI_ENV_MAX + 1]; /* ended by NULL */
-	size_t n_env;
-	struct cli_list allow, functions, ask, effect, with;
+	char names[2][CLI_NAME_SIZE]; /* of sessions, if these differ from the arguments */
+	struct cli_list allow, functions, ask, effect;
+	struct lair_exec options; /* of a cell, as far as there are flags for them; its lists are among these */
+	struct cli_list lists[CLI_OPTION_LISTS];
+	size_t n_lists;
 	char **args;
 	int n_args;
 	struct lair *lair;

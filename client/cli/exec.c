@@ -143,23 +143,16 @@ static int code_detach(struct cli *cli, const struct lair_exec *exec)
 
 int verb_exec(struct cli *cli)
 {
-	struct lair_exec exec = {.session = cli->session,
-				 .profile = cli->profile,
-				 .timeout = cli->timeout,
-				 .key = cli->key,
-				 .figure = cli->svg ? "svg" : NULL,
-				 .values = cli->values,
-				 .directory = cli->directory,
-				 .env = cli->n_env ? cli->env : NULL,
-				 .detach = cli->detach,
-				 .again = cli->again,
-				 .packages = cli->with.n ? cli->with.items : NULL,
-				 .reload = cli->reload};
+	struct lair_exec exec = cli->options;
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	_cleanup_(offer_freep) struct offer *offer = NULL;
 	_cleanup_(freep) char *read = NULL;
 	int r;
 
+	exec.session = cli->session;
+	exec.profile = cli->profile;
+	exec.timeout = cli->timeout;
+	exec.key = cli->key;
 	r = cli_code(cli, &exec.code, &read);
 	if (!r)
 		r = offer_new(&offer, cli);
@@ -170,7 +163,7 @@ int verb_exec(struct cli *cli)
 		return r;
 	if (offer)
 		exec.functions = offer_functions(offer, &exec.n_functions);
-	if (cli->detach)
+	if (exec.detach)
 		return code_detach(cli, &exec);
 	r = code_run(cli, &call, &exec, offer);
 	return r ? r : result_show(cli, lair_result(call));

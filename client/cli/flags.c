@@ -1,11 +1,13 @@
 /* The flags: one table, for parsing and for help. */
 #include "cli.h"
 
+#include "lib/options.h"
+
 #include <ctype.h>
 #include <getopt.h>
 #include <math.h>
 
-enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS, FLAG_SETTING, FLAG_LIST };
+enum flag_type { FLAG_ON, FLAG_TEXT, FLAG_SECONDS, FLAG_NUMBER, FLAG_LIST, FLAG_WORDS, FLAG_SETTINGS };
 
 struct flag {
 	char letter;
@@ -40,22 +42,11 @@ static const struct flag flags[] = {
 	{'B', FLAG_ON, "keep-files", NULL, PLACE(keep_files), WITH_BACK, "files stay as they are"},
 	{'A', FLAG_ON, "at-call", NULL, PLACE(at_call), WITH_BRANCH,
 	 "in the middle of the cell that waits for calls; both go on"},
-	{'d', FLAG_ON, "detach", NULL, PLACE(detach), WITH_DETACH,
-	 "do not wait; print the key under which lair attach gets the result"},
 	{'k', FLAG_TEXT, "key", "KEY", PLACE(key), WITH_KEY,
 	 "the key of the cell; exec runs nothing for a key that was used, and gives that result"},
 	{'i', FLAG_TEXT, "figures", "DIR", PLACE(figures), WITH_FIGURES, "save the figures it shows in DIR"},
 	{'y', FLAG_TEXT, "color", "WHEN", PLACE(color), WITH_COLOR,
 	 "always, never, or auto: on a terminal, unless NO_COLOR is set"},
-	{'g', FLAG_ON, "svg", NULL, PLACE(svg), WITH_SVG, "figures as SVG, not as PNG"},
-	{'C', FLAG_TEXT, "directory", "PATH", PLACE(directory), WITH_RUN, "run it there, in the workspace"},
-	{'e', FLAG_SETTING, "env", "NAME=VALUE", PLACE(env), WITH_RUN, "an environment variable for it alone"},
-	{'v', FLAG_ON, "values", NULL, PLACE(values), WITH_RUN,
-	 "with --json: an error tells the values of small local variables"},
-	{'r', FLAG_ON, "reload", NULL, PLACE(reload), WITH_RELOAD,
-	 "import again the modules that were edited in the workspace"},
-	{'w', FLAG_LIST, "with", "PACKAGE", PLACE(with), WITH_PACKAGES,
-	 "install it in the session first, unless it is there; polars, duckdb==1.*"},
 	{'u', FLAG_TEXT, "cursor", "N", PLACE(cursor), WITH_CURSOR,
 	 "the cursor is after N characters, not at the end"},
 	{'w', FLAG_ON, "source", NULL, PLACE(source), WITH_SOURCE, "with its source"},
@@ -85,7 +76,6 @@ static const struct flag flags[] = {
 	 "somebody approves each call of these functions"},
 	{'z', FLAG_LIST, "effect", "PATTERN", PLACE(effect), WITH_FUNCTIONS,
 	 "these functions change something: after going back they are not repeated in silence"},
-	{'a', FLAG_ON, "again", NULL, PLACE(again), WITH_AGAIN, "its calls may repeat what was done before"},
 	{'Y', FLAG_ON, "approve", NULL, PLACE(approve), WITH_ANSWER, "let the call be done"},
 	{'R', FLAG_TEXT, "refuse", "WHY", PLACE(refuse), WITH_ANSWER, "refuse it; the cell is told why"},
 	{'U', FLAG_ON, "user", NULL, PLACE(user), WITH_KERNEL, "install it for this user; that is the default"},
@@ -114,9 +104,38 @@ static const struct flag flags[] = {
 };
 
 #define N_FLAGS ARRAY_SIZE(flags)
+#define FLAGS_MAX (N_FLAGS + EXEC_OPTIONS_MAX)
+
+static struct flag flag_of_option(const struct exec_option *option)
+{
+	static const enum flag_type types[] = {
+		[OPTION_FLAG] = FLAG_ON,   [OPTION_SECONDS] = FLAG_SECONDS, [OPTION_NUMBER] = FLAG_NUMBER,
+		[OPTION_TEXT] = FLAG_TEXT, [OPTION_WORDS] = FLAG_WORDS,	    [OPTION_SETTINGS] = FLAG_SETTINGS,
+	};
+
+	return (struct flag){.letter = option->letter,
+			     .type = types[option->type],
+			     .name = option->flag ? option->flag : option->name,
+			     .argument = option->argument,
+			     .offset = PLACE(options) + option->place,
+			     .with = (option->doors & DOOR_EXEC ? (uint64_t)WITH_OPTIONS : 0) |
+				     (option->doors & DOOR_PROMPT ? (uint64_t)WITH_PROMPT_OPTIONS : 0),
+			     .help = option->help};
+}
+
+/* The flags in turn: those above, then those of the options of a cell. False after the last. */
+static bool flag_at(struct flag *flag, size_t i)
+{
+	if (i >= N_FLAGS + n_exec_options)
+		return false;
+	*flag = i < N_FLAGS ? flags[i] : flag_of_option(&exec_options[i - N_FLAGS]);
+	return true;
+}
 
 static bool flag_belongs(const struct flag *flag, const struct verb *verb)
 {
+	if (!flag->letter)
+		return false;
 	if (flag->with == 0)
 		return !verb || !(verb->flags & AT_PROMPT);
 	return verb && (verb->flags & flag->with);
@@ -143,30 +162,57 @@ static bool seconds_parse(double *secondsp, const char *text)
 	return false;
 }
 
+static bool number_parse(uint64_t *numberp, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	*numberp = strtoull(text, &end, 10);
+	return isdigit((unsigned char)*text) && !errno && !*end;
+}
+
+static int list_add(struct cli *cli, struct cli_list *list, const struct flag *flag, const char *argument)
+{
+	if (list->n == CLI_LIST_MAX)
+		return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_LIST_MAX);
+	list->items[list->n++] = argument;
+	return 0;
+}
+
+/* The list of an option: the option itself points to its items. */
+static struct cli_list *list_of(struct cli *cli, const char *const **place)
+{
+	for (size_t i = 0; i < cli->n_lists; i++)
+		if (cli->lists[i].items == *place)
+			return &cli->lists[i];
+	if (cli->n_lists == CLI_OPTION_LISTS)
+		abort();
+	*place = cli->lists[cli->n_lists].items;
+	return &cli->lists[cli->n_lists++];
+}
+
 static int flag_set(struct cli *cli, const struct flag *flag, const char *argument)
 {
 	void *place = (char *)cli + flag->offset;
-	struct cli_list *list;
 
 	switch (flag->type) {
 	case FLAG_ON:
 		*(bool *)place = true;
 		break;
 	case FLAG_TEXT:
-		*(const char **)place = argument;
+		*(const char **)place = argument ? argument : flag->name;
 		break;
-	case FLAG_SETTING:
+	case FLAG_SETTINGS:
 		if (!strchr(argument, '=') || argument[0] == '=')
 			return cli_usage(cli, "--%s: expected NAME=VALUE; got \"%s\"", flag->name, argument);
-		if (cli->n_env == CLI_ENV_MAX)
-			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_ENV_MAX);
-		cli->env[cli->n_env++] = argument;
-		break;
+		return list_add(cli, list_of(cli, place), flag, argument);
+	case FLAG_WORDS:
+		return list_add(cli, list_of(cli, place), flag, argument);
 	case FLAG_LIST:
-		list = place;
-		if (list->n == CLI_LIST_MAX)
-			return cli_usage(cli, "--%s: not more than %d", flag->name, CLI_LIST_MAX);
-		list->items[list->n++] = argument;
+		return list_add(cli, place, flag, argument);
+	case FLAG_NUMBER:
+		if (!number_parse(place, argument))
+			return cli_usage(cli, "--%s: expected a number; got \"%s\"", flag->name, argument);
 		break;
 	case FLAG_SECONDS:
 		if (!seconds_parse(place, argument))
@@ -178,42 +224,44 @@ static int flag_set(struct cli *cli, const struct flag *flag, const char *argume
 }
 
 /* Options for getopt_long: the flag's index travels in val. */
-static void options_build(struct option options[N_FLAGS + 1], char letters[2 * N_FLAGS + 3],
+static void options_build(struct option options[FLAGS_MAX + 1], char letters[2 * FLAGS_MAX + 3],
 			  const struct verb *verb)
 {
+	struct flag flag;
 	size_t n = 0;
 
 	*letters++ = verb ? ':' : '+';
 	if (!verb)
 		*letters++ = ':';
-	for (size_t i = 0; i < N_FLAGS; i++) {
-		if (!flag_belongs(&flags[i], verb))
+	for (size_t i = 0; flag_at(&flag, i); i++) {
+		if (!flag_belongs(&flag, verb))
 			continue;
 		options[n++] = (struct option){
-			.name = flags[i].name,
-			.has_arg = flags[i].argument ? required_argument : no_argument,
-			.val = flags[i].letter,
+			.name = flag.name,
+			.has_arg = flag.argument ? required_argument : no_argument,
+			.val = flag.letter,
 		};
-		*letters++ = flags[i].letter;
-		if (flags[i].argument)
+		*letters++ = flag.letter;
+		if (flag.argument)
 			*letters++ = ':';
 	}
 	options[n] = (struct option){.name = NULL};
 	*letters = '\0';
 }
 
-static const struct flag *flag_of(int letter, const struct verb *verb)
+static bool flag_find(struct flag *flag, int letter, const struct verb *verb)
 {
-	for (size_t i = 0; i < N_FLAGS; i++)
-		if (flags[i].letter == letter && flag_belongs(&flags[i], verb))
-			return &flags[i];
-	return NULL;
+	for (size_t i = 0; flag_at(flag, i); i++)
+		if (flag->letter == letter && flag_belongs(flag, verb))
+			return true;
+	return false;
 }
 
 int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[])
 {
-	char letters[2 * N_FLAGS + 3];
-	struct option options[N_FLAGS + 1];
+	char letters[2 * FLAGS_MAX + 3];
+	struct option options[FLAGS_MAX + 1];
+	struct flag flag;
 	int letter, r;
 
 	options_build(options, letters, verb);
@@ -222,12 +270,12 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 	while ((letter = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		if (letter == ':')
 			return cli_usage(cli, "%s needs an argument", argv[optind - 1]);
-		if (letter == '?' && optopt && !flag_of(optopt, verb))
+		if (letter == '?' && optopt && !flag_find(&flag, optopt, verb))
 			return cli_usage(cli, "there is no flag -%c here%s", optopt,
 					 isdigit(optopt) ? "; a number below zero comes after --" : "");
 		if (letter == '?')
 			return cli_usage(cli, "there is no flag %s here", argv[optind - 1]);
-		r = flag_set(cli, flag_of(letter, verb), optarg);
+		r = flag_find(&flag, letter, verb) ? flag_set(cli, &flag, optarg) : EXIT_USAGE;
 		if (r)
 			return r;
 	}
@@ -238,32 +286,32 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 
 const char *flag_argument(const struct verb *verb, const char *word)
 {
-	for (size_t i = 0; i < N_FLAGS; i++) {
-		const struct flag *flag = &flags[i];
+	struct flag flag;
 
-		if (flag_belongs(flag, verb) && word[0] == '-' &&
-		    ((word[1] == flag->letter && !word[2]) || (word[1] == '-' && !strcmp(word + 2, flag->name))))
-			return flag->argument;
-	}
+	for (size_t i = 0; flag_at(&flag, i); i++)
+		if (flag_belongs(&flag, verb) && word[0] == '-' &&
+		    ((word[1] == flag.letter && !word[2]) || (word[1] == '-' && !strcmp(word + 2, flag.name))))
+			return flag.argument;
 	return NULL;
 }
 
 void flags_each(const struct verb *verb, void (*fn)(void *userdata, const char *name, const char *help),
 		void *userdata)
 {
-	for (size_t i = 0; i < N_FLAGS; i++)
-		if (flag_belongs(&flags[i], verb))
-			fn(userdata, flags[i].name, flags[i].help);
+	struct flag flag;
+
+	for (size_t i = 0; flag_at(&flag, i); i++)
+		if (flag_belongs(&flag, verb))
+			fn(userdata, flag.name, flag.help);
 }
 
 void flags_print(const struct verb *verb, FILE *out)
 {
-	for (size_t i = 0; i < N_FLAGS; i++) {
-		const struct flag *flag = &flags[i];
+	struct flag flag;
 
-		if (flag_belongs(flag, verb))
-			fprintf(out, "  -%c, --%s%s%-*s %s\n", flag->letter, flag->name, flag->argument ? " " : "",
-				(int)(14 - strlen(flag->name) - (flag->argument != NULL)),
-				flag->argument ? flag->argument : "", flag->help);
-	}
+	for (size_t i = 0; flag_at(&flag, i); i++)
+		if (flag_belongs(&flag, verb))
+			fprintf(out, "  -%c, --%s%s%-*s %s\n", flag.letter, flag.name, flag.argument ? " " : "",
+				(int)(14 - strlen(flag.name) - (flag.argument != NULL)),
+				flag.argument ? flag.argument : "", flag.help);
 }

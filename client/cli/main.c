@@ -8,9 +8,8 @@ static int verb_help(struct cli *cli);
 
 static const struct verb verbs[] = {
 	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
-	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_DETACH | WITH_KEY | WITH_FIGURES | WITH_SVG |
-		 WITH_RUN | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS | WITH_AGAIN | WITH_SERVERS | WITH_ALLOW |
-		 WITH_PACKAGES,
+	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_OPTIONS |
+		 WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS | WITH_ALLOW,
 	 0, 1, NEED_NOTHING, verb_exec},
 	{"install", "ID PACKAGE...", "install packages in a session; its variables stay, and undo takes them back",
 	 ON_SESSION | WITH_PROFILE | WITH_COLOR, 2, INT_MAX, NEED_STARTED, verb_install},
@@ -26,8 +25,8 @@ static const struct verb verbs[] = {
 	 "answer a call instead of the program that offers the function; VALUE is JSON, - for stdin",
 	 ON_SESSION | WITH_KEY | WITH_ANSWER, 1, 3, NEED_RUNNING, verb_answer},
 	{"repl", "[-s ID]", "a Python prompt in a session",
-	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_SVG | WITH_RELOAD | WITH_COLOR | WITH_FUNCTIONS |
-		 WITH_AGAIN | WITH_SERVERS | WITH_ALLOW,
+	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_PROMPT_OPTIONS | WITH_COLOR | WITH_FUNCTIONS |
+		 WITH_SERVERS | WITH_ALLOW,
 	 0, 0, NEED_STARTED, verb_repl},
 	{"open", "ID", "make a session, or see that it is there", ON_SESSION | WITH_PROFILE, 1, 1, NEED_STARTED,
 	 verb_open},

@@ -344,20 +344,16 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct cli *cli = repl->run.cli;
-	struct lair_exec exec = {
-		.session = repl->session,
-		.profile = cli->profile,
-		.code = code,
-		.timeout = cli->timeout,
-		/* A person sees how long the cell runs, and has Ctrl-C. */
-		.unlimited = repl->edit && !(cli->timeout > 0),
-		.figure = cli->svg ? "svg" : NULL,
-		.reload = cli->reload,
-		.again = cli->again,
-		.notebook = "{\"kind\":\"prompt\"}",
-	};
+	struct lair_exec exec = cli->options;
 	int status;
 
+	exec.session = repl->session;
+	exec.profile = cli->profile;
+	exec.code = code;
+	exec.timeout = cli->timeout;
+	/* A person sees how long the cell runs, and has Ctrl-C. */
+	exec.unlimited = repl->edit && !(cli->timeout > 0);
+	exec.notebook = "{\"kind\":\"prompt\"}";
 	if (repl->run.offer)
 		exec.functions = offer_functions(repl->run.offer, &exec.n_functions);
 	status = run_cell(&repl->run, &call, &exec);

@@ -29,7 +29,7 @@ struct run {
 	struct lair_call *answer; /* the last to a question of the cell; owned, or NULL */
 	struct {
 		char columns[32], lines[32];
-		const char *env[CLI_ENV_MAX + 3];
+		const char *env[CLI_LIST_MAX + 3];
 	} size; /* of the terminal, for the cell's environment */
 	unsigned interrupts;
 	double unheard_since; /* when the cell was interrupted; 0: not, or it was said that it does not react */

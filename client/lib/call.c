@@ -1,5 +1,6 @@
 /* Calls: requests and their outcomes. A call is on its handle's list exactly while it has no outcome. */
 #include "handle.h"
+#include "options.h"
 
 #include <stdio.h>
 #include <sys/random.h>
@@ -219,24 +220,6 @@ int lair_open(struct lair *lair, struct lair_call **callp, const char *session, 
 	return call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
 }
 
-/* The variables in the form of the protocol. The caller destroys the buffer. */
-static int environment_put(msgpack_sbuffer *buffer, const char *const *env)
-{
-	size_t n = 0;
-
-	if (!env)
-		return 0;
-	while (env[n])
-		n++;
-	wire_put_array(buffer, n);
-	for (size_t i = 0; i < n; i++) {
-		if (!utf8_valid(bytes_of(env[i])))
-			return -EILSEQ;
-		wire_put_string(buffer, bytes_of(env[i]));
-	}
-	return 0;
-}
-
 /* What is offered, in the form of the protocol. The caller destroys the buffer. */
 static int functions_put(msgpack_sbuffer *buffer, const struct lair_exec *exec)
 {
@@ -268,43 +251,24 @@ static int functions_put(msgpack_sbuffer *buffer, const struct lair_exec *exec)
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec)
 {
 	struct exec_request request = {
-		.session = bytes_of(exec->session),
-		.profile = bytes_of(exec->profile),
 		.code = bytes_from(exec->code),
-		.timeout = exec->timeout,
 		.stream = exec->on_output != NULL,
 		.input = exec->on_ask != NULL,
-		.key = bytes_of(exec->key),
-		.detach = exec->detach,
-		.values = exec->values,
-		.figure = bytes_of(exec->figure),
-		.directory = bytes_of(exec->directory),
-		.reload = exec->reload,
-		.unlimited = exec->unlimited,
-		.birth = exec->birth,
-		.again = exec->again,
-		.notebook = bytes_of(exec->notebook),
 	};
-	msgpack_sbuffer env, functions, packages;
+	msgpack_sbuffer lists[EXEC_OPTIONS_MAX] = {{.size = 0}}, functions;
 	int r;
 
-	msgpack_sbuffer_init(&env);
 	msgpack_sbuffer_init(&functions);
-	msgpack_sbuffer_init(&packages);
-	r = environment_put(&env, exec->env);
-	if (!r)
-		r = functions_put(&functions, exec);
-	if (!r)
-		r = environment_put(&packages, exec->packages);
-	request.packages = wire_bytes(&packages);
-	request.env = wire_bytes(&env);
+	r = functions_put(&functions, exec);
 	request.functions = wire_bytes(&functions);
+	if (!r)
+		r = exec_options_put(&request, lists, exec);
 	if (!r)
 		r = call_start(callp, lair, &exec_request_schema, &request,
 			       exec->detach ? &detached_reply_schema : &exec_reply_schema);
-	msgpack_sbuffer_destroy(&env);
 	msgpack_sbuffer_destroy(&functions);
-	msgpack_sbuffer_destroy(&packages);
+	for (size_t i = 0; i < EXEC_OPTIONS_MAX; i++)
+		msgpack_sbuffer_destroy(&lists[i]);
 	if (!r)
 		(*callp)->exec = (struct lair_exec){
 			.on_output = exec->on_output,

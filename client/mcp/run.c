@@ -7,6 +7,7 @@
 
 #include "functions.h"
 #include "json.h"
+#include "lib/options.h"
 #include "result.h"
 #include "text.h"
 
@@ -370,13 +371,11 @@ static bool once_name(char name[static ONCE_SIZE], const struct mcp_options *opt
 static void run_code(struct request *request, const char *session, struct lair_text code)
 {
 	const struct mcp_options *options = request->server->options;
-	double timeout = argument_number(request, "timeout_sec");
 	struct lair_exec exec = {
 		.session = session,
 		.profile = options->profile,
 		.code = code,
-		.timeout = timeout > 0 ? timeout : options->timeout,
-		.directory = argument_text(request, "cwd_rel"),
+		.timeout = options->timeout,
 		.on_output = on_output,
 		.on_display = on_display,
 		.on_alive = on_alive,
@@ -388,6 +387,7 @@ static void run_code(struct request *request, const char *session, struct lair_t
 
 	if (!lair || !run_begin(request))
 		return;
+	exec_options_read(&exec, request->arguments, DOOR_TOOLS);
 	work = request->work;
 	if (key_make(work->key)) {
 		request_fail(request, -errno, "no random numbers");

@@ -4,6 +4,7 @@
 #include "metrics.h"
 
 #include "json.h"
+#include "lib/options.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -449,17 +450,10 @@ static bool exec_take(struct exchange *exchange, struct lair_exec *exec)
 
 	*exec = (struct lair_exec){
 		.code = {.data = json_string_value(code), .size = json_string_length(code)},
-		.timeout = exchange_number(exchange, "timeout"),
-		.figure = exchange_string(exchange, "figure"),
-		.values = exchange_flag(exchange, "values"),
-		.reload = exchange_flag(exchange, "reload"),
-		.again = exchange_flag(exchange, "again"),
-		.detach = exchange_flag(exchange, "detach"),
-		.directory = exchange_string(exchange, "directory"),
-		.birth = (uint64_t)exchange_number(exchange, "birth"),
 		.n_functions = json_array_size(json_object_get(exchange->json, "functions")),
 		.userdata = exchange,
 	};
+	exec_options_read(exec, exchange->json, DOOR_HTTP);
 	exec->session = exchange_session(exchange, exchange_path(exchange, "id"));
 	return exec->session && profile_of(exchange, exchange_string(exchange, "profile"), &exec->profile);
 }

@@ -2,6 +2,7 @@
 #include "schema.h"
 
 #include "embed.h"
+#include "lib/options.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,6 +23,7 @@ int schemas_open(void)
 	all = json_loads(schemas_text, JSON_REJECT_DUPLICATES, &error);
 	if (!all)
 		fprintf(stderr, "schemas.json:%d: %s\n", error.line, error.text);
+	exec_options_describe(json_object_get(json_object_get(all, "Exec"), "properties"), DOOR_HTTP);
 	return all ? 0 : -EINVAL;
 }
 

@@ -115,6 +115,10 @@ class CellOptions(TypedDict, total=False):
     packages: Iterable[str] | None
 
 
+# Options that are for the client itself; all others are fields of the request.
+HERE = {"deadline", "functions", "approve", "globals"}
+
+
 def new_id(beside: str = "") -> str:
     """A new id for the user of the session `beside`: root's name for a session of another user begins with that
     user's number."""
@@ -144,24 +148,16 @@ def cell(
 ) -> m.Exec:
     if unknown := options.keys() - CellOptions.__annotations__.keys():
         raise TypeError(f"no option of a cell: {', '.join(sorted(unknown))}")
-    return m.Exec(
-        id=0,
-        session=session,
-        profile=profile,
-        code=code,
-        timeout=seconds("timeout", options.get("timeout")),
-        key=options.get("key"),
-        directory=options.get("directory"),
-        env=[f"{name}={value}" for name, value in (options.get("env") or {}).items()] or None,
-        figure=options.get("figure"),
-        values=options.get("values", False),
-        reload=options.get("reload", False),
-        stream=stream,
-        input=input,
-        functions=None if offer is None else offer.wire(),
-        again=options.get("again", False),
-        packages=list(options.get("packages") or ()) or None,
-    )
+    fields: dict[str, Any] = {
+        name: value for name, value in options.items() if name not in HERE and value is not None
+    }
+    fields |= {
+        "timeout": seconds("timeout", options.get("timeout")),
+        "env": [f"{name}={value}" for name, value in (options.get("env") or {}).items()] or None,
+        "functions": None if offer is None else offer.wire(),
+        "packages": list(options.get("packages") or ()) or None,
+    }
+    return m.Exec(id=0, session=session, profile=profile, code=code, stream=stream, input=input, **fields)
 
 
 def offer(options: CellOptions) -> Offer:
