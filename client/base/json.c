@@ -2,6 +2,8 @@
  * then. */
 #include "json.h"
 
+#include "result.h"
+
 #include "proto/wire.h"
 
 #include "text.h"
@@ -277,6 +279,7 @@ json_t *json_state(const char *session, const struct lair_state *state)
 
 	json_add_back(document, &state->back);
 	json_add_effects(document, &state->effects);
+	json_add_notes(document, &(struct lair_result){.back = state->back, .effects = state->effects});
 	return document;
 }
 
@@ -326,69 +329,6 @@ json_t *json_counters(const struct lair_counters *counters)
 						       times.most > 0 ? json_real(times.most) : json_null(), "ran",
 						       (json_int_t)times.ran, "waited", (json_int_t)times.waited));
 	json_object_set_new(document, "times", array);
-	return document;
-}
-
-static json_t *result_blocked(const struct lair_result *result)
-{
-	json_t *array = json_array();
-	struct lair_blocked act;
-	size_t cursor = 0;
-
-	while (lair_next_blocked(result->blocked, &cursor, &act))
-		json_array_append_new(array, json_pack("{s:o, s:o, s:o}", "event", json_text(act.event), "target",
-						       json_text(act.target), "reason", json_text(act.reason)));
-	return array;
-}
-
-static json_t *result_truncated(const struct lair_result *result)
-{
-	if (!result->out_dropped && !result->err_dropped)
-		return json_false();
-	return json_pack("{s:I, s:I}", "stdout", (json_int_t)result->out_dropped, "stderr",
-			 (json_int_t)result->err_dropped);
-}
-
-static json_t *result_stray(const struct lair_result *result)
-{
-	if (!result->out_stray && !result->err_stray)
-		return json_false();
-	return json_pack("{s:I, s:I}", "stdout", (json_int_t)result->out_stray, "stderr",
-			 (json_int_t)result->err_stray);
-}
-
-json_t *json_result(const struct lair_result *result)
-{
-	json_t *document = json_pack("{s:o, s:I, s:i, s:o, s:o}", "session", json_text(result->session), "cell",
-				     (json_int_t)result->cell, "returncode", result->returncode, "state",
-				     json_text(result->state), "cause", json_text(result->cause));
-
-	json_add_output(document, "stdout", result->out);
-	json_add_output(document, "stderr", result->err);
-	json_object_set_new(document, "text", json_text(result->text));
-	json_object_set_new(document, "data", json_data(result->data));
-	json_object_set_new(document, "displays", json_displays(result));
-	json_object_set_new(document, "displays_dropped", json_integer((json_int_t)result->displays_dropped));
-	json_object_set_new(document, "error", json_error(result));
-	json_object_set_new(document, "truncated", result_truncated(result));
-	json_object_set_new(document, "stray", result_stray(result));
-	json_object_set_new(document, "blocked", result_blocked(result));
-	json_object_set_new(document, "artifacts", json_artifacts(result));
-	json_object_set_new(document, "artifacts_more", json_boolean(result->artifacts_more));
-	json_object_set_new(document, "restored",
-			    text_is(result->state, "rolled_back") ? json_integer((json_int_t)result->restored)
-								  : json_null());
-	json_object_set_new(document, "unfaithful", json_text(result->unfaithful));
-	json_object_set_new(document, "forgotten", json_integer((json_int_t)result->forgotten));
-	json_object_set_new(document, "loaded", json_loaded(&result->loaded));
-	json_object_set_new(document, "birth", json_integer((json_int_t)result->birth));
-	json_object_set_new(document, "ended", json_ended(&result->ended));
-	json_object_set_new(document, "duration_ms", json_real(result->duration_ms));
-	json_object_set_new(document, "limit", result->limit > 0 ? json_real(result->limit) : json_null());
-	json_add_back(document, &result->back);
-	if (result->files_unkept.data)
-		json_object_set_new(document, "files_unkept", json_text(result->files_unkept));
-	json_add_effects(document, &result->effects);
 	return document;
 }
 

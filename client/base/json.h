@@ -25,7 +25,6 @@ json_t *json_loaded(const struct lair_loaded *loaded);
 json_t *json_kept(const struct lair_kept *kept);
 json_t *json_waiting(const struct lair_waiting *waiting);
 json_t *json_counters(const struct lair_counters *counters);
-json_t *json_result(const struct lair_result *result);
 
 /* json_asked.c: answers to questions. */
 json_t *json_variables(const struct lair_variables *found);

@@ -1,8 +1,6 @@
 /* Text for people, and bytes in and out. */
 #include "text.h"
 
-#include "proto/causes.h"
-
 #include "proto/wire.h"
 
 #include <inttypes.h>
@@ -25,40 +23,6 @@ const char *human_seconds(char out[static HUMAN_SIZE], double seconds)
 		snprintf(out, HUMAN_SIZE, "%" PRIu64 "h %" PRIu64 "m", s / 3600, s / 60 % 60);
 	else
 		snprintf(out, HUMAN_SIZE, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
-	return out;
-}
-
-const char *human_cause(char out[static CAUSE_SIZE], const struct lair_result *result)
-{
-	const struct cause *cause = cause_find(result->cause.data, result->cause.size);
-
-	*out = '\0';
-	if (text_is(result->cause, "exit"))
-		snprintf(out, CAUSE_SIZE, "%s with status %d", cause->cell, result->returncode);
-	else if (text_is(result->cause, "timeout") && result->limit > 0)
-		snprintf(out, CAUSE_SIZE, "the code was stopped after its %g s", result->limit);
-	else if (cause)
-		snprintf(out, CAUSE_SIZE, "%s", cause->cell ? cause->cell : "");
-	else if (result->cause.data)
-		snprintf(out, CAUSE_SIZE, "the interpreter crashed or was killed");
-	return out;
-}
-
-const char *human_ended(char out[static ENDED_SIZE], const struct lair_ended *ended)
-{
-	char age[HUMAN_SIZE], other[64];
-	const struct cause *cause = cause_find(ended->why.data, ended->why.size);
-
-	if (cause && cause->session)
-		snprintf(out, ENDED_SIZE, "%s%s", cause->session, ended->by_root ? " by root" : "");
-	else
-		snprintf(out, ENDED_SIZE, "it was ended: %s", text_tamed(other, sizeof(other), ended->why));
-	if (ended->when > 0) {
-		size_t size = strlen(out);
-
-		snprintf(out + size, ENDED_SIZE - size, ", %s ago",
-			 human_seconds(age, (double)time(NULL) - ended->when));
-	}
 	return out;
 }
 
@@ -289,21 +253,6 @@ char *text_base64(struct lair_text text)
 	}
 	out[4 * groups] = '\0';
 	return out;
-}
-
-static bool text_has(struct lair_text text, struct lair_text part)
-{
-	return part.size == 0 || (text.size > 0 && memmem(text.data, text.size, part.data, part.size));
-}
-
-bool refusal_told(const struct lair_blocked *act, struct lair_text error)
-{
-	return text_has(error, act->target) && text_has(error, act->reason);
-}
-
-bool result_goes_on(const struct lair_result *result)
-{
-	return text_is(result->state, "kept") || text_is(result->state, "new");
 }
 
 bool text_is(struct lair_text text, const char *string)

@@ -27,14 +27,6 @@ const char *human_state(char out[static HUMAN_SIZE], uint64_t cell);
 #define EFFECT_SIZE 1280
 const char *human_effect(char out[static EFFECT_SIZE], const struct lair_effect *effect);
 
-/* What a cause did to the code: "the code was stopped after its 0.5 s". "": nothing, or the error says it. */
-#define CAUSE_SIZE 160
-const char *human_cause(char out[static CAUSE_SIZE], const struct lair_result *result);
-
-/* "it was idle for too long, 5m ago". */
-#define ENDED_SIZE 192
-const char *human_ended(char out[static ENDED_SIZE], const struct lair_ended *ended);
-
 /* How many bytes the character at @at has, 0 if there is none. */
 size_t text_character_size(const char *at, size_t left);
 
@@ -71,10 +63,6 @@ int text_mend(struct lair_text *text, char **ownedp);
 /* In base 64, the caller's to free; NULL without memory. */
 char *text_base64(struct lair_text text);
 
-/* Whether the value of an error tells this refusal. */
-bool refusal_told(const struct lair_blocked *act, struct lair_text error);
-/* Whether the session goes on as the cell has left it. */
-bool result_goes_on(const struct lair_result *result);
 /* Whether @text is @string. */
 bool text_is(struct lair_text text, const char *string);
 

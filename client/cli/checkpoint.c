@@ -25,8 +25,7 @@ static int state_show(const struct cli *cli, const struct lair_call *call, const
 	if (state->name.data)
 		printf(" (\"%s\")", text_tamed(name, sizeof(name), state->name));
 	putchar('\n');
-	back_notice(&state->back);
-	effects_notice(&state->effects);
+	result_notice(&(struct lair_result){.back = state->back, .effects = state->effects}, 0);
 	return 0;
 }
 
@@ -118,7 +117,7 @@ int verb_branch(struct cli *cli)
 		printf("cell %llu goes on in both; \"lair attach %s %llu\" waits for its result in the branch\n",
 		       (unsigned long long)lair_session(call)->cells, branch.branch,
 		       (unsigned long long)lair_session(call)->cells);
-	effects_notice(&lair_session(call)->effects);
+	result_notice(&(struct lair_result){.effects = lair_session(call)->effects}, 0);
 	return 0;
 }
 

@@ -27,7 +27,7 @@ static void say(const struct cli *cli, const char *code, const char *sentence)
 
 static void _printf_(3, 0) say_args(const struct cli *cli, const char *code, const char *format, va_list args)
 {
-	char sentence[1024];
+	char sentence[16384];
 
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	say(cli, code, text_tame(sentence));
@@ -59,7 +59,7 @@ int cli_fail(const struct cli *cli, const char *code, const char *format, ...)
 
 void cli_notice(const char *format, ...)
 {
-	char sentence[1024];
+	char sentence[16384];
 	va_list args;
 
 	va_start(args, format);

@@ -152,11 +152,6 @@ static inline void call_freep(struct lair_call **callp)
 	*callp = lair_call_free(*callp);
 }
 
-/* saving.c: one line about a session whose variables came back; one line about a new session, if there was one of
- * that name before. */
-void loaded_notice(const char *session, const struct lair_loaded *loaded);
-void ended_notice(const char *session, const struct lair_ended *ended, const struct lair_loaded *loaded);
-
 /* servers.c: the servers of cli->servers, if that is given; their failures are told on stderr. Returns 0 or an exit
  * status, having said why. */
 int cli_servers(const struct cli *cli, struct servers **serversp);

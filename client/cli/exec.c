@@ -2,7 +2,7 @@
  * which ones there are to attach to. */
 #include "cli.h"
 
-#include "json.h"
+#include "result.h"
 #include "run.h"
 #include "shown.h"
 #include "table.h"
@@ -67,16 +67,6 @@ static int text_show(struct cli *cli, struct lair_text text)
 	return r ? EXIT_TROUBLE : 0;
 }
 
-/* A prompt shows them as they come, but a command's output begins with them. */
-static void stray_notice(const char *stream, uint64_t size)
-{
-	if (size)
-		cli_notice("the first %" PRIu64
-			   " bytes of %s were written before this cell, by a thread or task of an "
-			   "earlier one",
-			   size, stream);
-}
-
 /* Returns the exit status. */
 static int result_show(struct cli *cli, const struct lair_result *result)
 {
@@ -89,10 +79,7 @@ static int result_show(struct cli *cli, const struct lair_result *result)
 			r = text_show(cli, result->text);
 		if (!r) {
 			shown_save(cli, result->data);
-			stray_notice("stdout", result->out_stray);
-			stray_notice("stderr", result->err_stray);
-			run_blocked_notice(result);
-			run_notice(result);
+			result_notice(result, 0);
 		}
 	}
 	return r ? r : result->returncode & 0xff;

@@ -6,8 +6,8 @@
 #include "block.h"
 #include "command.h"
 #include "edit.h"
-#include "json.h"
 #include "presence.h"
+#include "result.h"
 #include "run.h"
 #include "shorthand.h"
 #include "shown.h"
@@ -288,16 +288,6 @@ static void on_tab(void *userdata, struct lair_text before, struct edit_choice *
 
 /* ---- running ---- */
 
-/* Another session has the name by now. The daemon does not know that this prompt has used the one before. */
-static void another_notice(struct repl *repl, const struct lair_result *result)
-{
-	static const struct lair_ended unknown = {.why = {"unknown", sizeof("unknown") - 1}};
-
-	if (repl->presence.birth && result->birth && result->birth != repl->presence.birth &&
-	    !result->ended.why.data)
-		ended_notice(repl->session, &unknown, &result->loaded);
-}
-
 static void result_show(struct repl *repl, const struct lair_result *whole)
 {
 	struct lair_result told = *whole;
@@ -309,7 +299,11 @@ static void result_show(struct repl *repl, const struct lair_result *whole)
 	}
 	if (result->birth == repl->greeted)
 		told.ended.why.data = NULL;
-	another_notice(repl, whole);
+	/* Another session has the name by now. The daemon does not know that this prompt has used the one before.
+	 */
+	else if (repl->presence.birth && result->birth && result->birth != repl->presence.birth &&
+		 !result->ended.why.data)
+		told.ended = ended_unknown;
 	if (result->text.data) {
 		if (result->data.data)
 			run_write(&repl->run, STDOUT_FILENO, result->text);
@@ -321,11 +315,9 @@ static void result_show(struct repl *repl, const struct lair_result *whole)
 	(void)run_pictures(&repl->run, result->data);
 	artifacts_notice(result);
 	/* The script of a shorthand prints exceptions itself. */
-	if (!repl->scripted)
-		run_blocked_notice(result);
-	run_notice(result);
+	result_notice(result, NOTICE_PROMPT | (repl->scripted ? NOTICE_SCRIPTED : 0));
 	/* By exit() people leave a prompt. */
-	if (repl->edit && text_is(result->cause, "exit") && result_goes_on(result))
+	if (repl->edit && result_left(result))
 		repl->left = true;
 }
 
@@ -447,7 +439,7 @@ static int greet(struct repl *repl)
 		       session->profile.data);
 	puts(" Ctrl-C interrupts, Ctrl-D leaves it running, %help says more.");
 	fflush(stdout);
-	ended_notice(repl->session, &session->ended, &session->loaded);
+	result_notice(&(struct lair_result){.ended = session->ended, .loaded = session->loaded}, 0);
 	repl->greeted = session->birth;
 	return 0;
 }

@@ -17,8 +17,6 @@
 
 /* After a signal that ends us, the cell has so many seconds to end, too. */
 #define STOP_PATIENCE 1.0
-/* How many refusals are shown that the cell has caught. */
-#define BLOCKED_SHOWN 3
 /* If the cell does not react to an interrupt for so many seconds, that is said. */
 #define REACTION 1.0
 /* The first interrupts the cell. The second says what the third will do: kill the cell. After one more nobody
@@ -709,87 +707,4 @@ int run_wait(struct run *run, struct lair_call *call)
 	if (!r && lair_outcome(call) == -EINPROGRESS)
 		r = -EINTR;
 	return r ? r : lair_wait(call, 0);
-}
-
-/* Whether the cell came to its end by itself. If so, and the session was rolled back, that was before the cell,
- * which ran on the state that came back. */
-static bool cell_completed(const struct lair_result *result)
-{
-	return result->text.data || result->error_name.data ||
-	       (result->returncode == 0 && !text_is(result->cause, "exit"));
-}
-
-static void session_notice(const struct lair_result *result, const char *cause)
-{
-	char session[160], state[HUMAN_SIZE];
-	const char *when = cell_completed(result) ? " before this cell" : "";
-
-	/* An exception tells its cause itself. */
-	if (result->error_name.data)
-		cause = "";
-	text_tamed(session, sizeof(session), result->session);
-	if (text_is(result->state, "rolled_back"))
-		cli_notice("session \"%s\" was rolled back to %s%s%s", session,
-			   human_state(state, result->restored), when, cause);
-	else if (text_is(result->state, "reset"))
-		cli_notice("session \"%s\" was reset%s%s", session, when, cause);
-	else if (!result_goes_on(result))
-		cli_notice("session \"%s\" has ended%s", session, cause);
-	back_notice(&result->back);
-	effects_notice(&result->effects);
-	if (result->files_unkept.size > 0)
-		cli_notice("going back will not bring back %s",
-			   text_tamed(session, sizeof(session), result->files_unkept));
-}
-
-void run_blocked_notice(const struct lair_result *result)
-{
-	char target[160], reason[64];
-	struct lair_blocked act;
-	size_t cursor = 0, n = 0;
-
-	while (lair_next_blocked(result->blocked, &cursor, &act)) {
-		if (refusal_told(&act, result->error_value))
-			continue;
-		if (n++ < BLOCKED_SHOWN)
-			cli_notice("blocked: %s (%s)",
-				   text_tamed(target, sizeof(target), act.target.size ? act.target : act.event),
-				   text_tamed(reason, sizeof(reason), act.reason));
-	}
-	if (n > BLOCKED_SHOWN)
-		cli_notice("blocked: %zu more", n - BLOCKED_SHOWN);
-}
-
-/* As long as that stays so, each time with how far a crash would go back. */
-static void unfaithful_notice(const struct lair_result *result)
-{
-	char why[512];
-
-	if (result->unfaithful.data && result->session.data)
-		cli_notice("the state after cell %" PRIu64 " is not kept: %s", result->cell,
-			   text_tamed(why, sizeof(why), result->unfaithful));
-}
-
-void run_notice(const struct lair_result *result)
-{
-	bool stopped = text_is(result->cause, "timeout");
-	char cause[128] = "", session[160];
-
-	text_tamed(session, sizeof(session), result->session);
-	ended_notice(session, &result->ended, &result->loaded);
-	loaded_notice(session, &result->loaded);
-
-	if (stopped && result->limit > 0)
-		snprintf(cause, sizeof(cause), ": timeout of %g s; -t TIME sets another", result->limit);
-	else if (result->cause.data)
-		snprintf(cause, sizeof(cause), ": %.*s", (int)result->cause.size, result->cause.data);
-	if (stopped && (!result->session.data || result_goes_on(result)))
-		cli_notice("the cell was stopped%s", cause);
-	else if (result->session.data)
-		session_notice(result, cause);
-	/* The session of a one-shot always ends. Only a violent end is news. */
-	else if (result->cause.data && !text_is(result->cause, "error") && !text_is(result->cause, "exit") &&
-		 !text_is(result->cause, "interrupt"))
-		cli_notice("the session of this cell has ended%s", cause);
-	unfaithful_notice(result);
 }

@@ -98,8 +98,3 @@ void approval_repeat(struct run *run);
 void approval_put_off(struct run *run);
 /* What was typed; absent: nothing more will be. */
 void approval_answer(struct run *run, struct lair_text line);
-
-/* Notices about refusals that have not ended the cell. If one has ended it, its error says so. */
-void run_blocked_notice(const struct lair_result *result);
-/* One line on stderr about what became of the session, if it has changed. */
-void run_notice(const struct lair_result *result);

@@ -1,8 +1,9 @@
 /* save, load and saves, and what is said of a session that came back, or did not. */
 #include "cli.h"
 
-#include "json.h"
 #include "name.h"
+#include "result.h"
+#include "shown.h"
 #include "table.h"
 #include "text.h"
 
@@ -10,65 +11,6 @@
 
 /* By default the daemon gives each save or load at least so many seconds, and a cell may come before it. */
 #define SAVING_TIMEOUT 120.0
-
-static size_t count(struct lair_items names)
-{
-	struct lair_text name;
-	size_t cursor = 0, n = 0;
-
-	while (lair_next_text(names, &cursor, &name))
-		n++;
-	return n;
-}
-
-/* "; not f (why), g (why)", as far as there is room. */
-static const char *refused_text(char *out, size_t size, struct lair_items items)
-{
-	struct lair_refused refused;
-	size_t cursor = 0, at = 0;
-
-	*out = '\0';
-	while (lair_next_refused(items, &cursor, &refused) && at < size)
-		at += (size_t)snprintf(out + at, size - at, "%s %.*s (%.*s)", at ? "," : "; not",
-				       (int)MIN(refused.name.size, 64U), refused.name.data,
-				       (int)MIN(refused.reason.size, 200U), refused.reason.data);
-	return out;
-}
-
-static const char *names_text(char *out, size_t size, struct lair_items names)
-{
-	size_t n = count(names);
-
-	snprintf(out, size, "%zu name%s", n, n == 1 ? "" : "s");
-	return out;
-}
-
-void loaded_notice(const char *session, const struct lair_loaded *loaded)
-{
-	char age[HUMAN_SIZE], names[32], refused[800], damaged[256];
-
-	if (loaded->damaged.data)
-		cli_notice("the variables of session \"%s\" do not come back: %s", session,
-			   text_tamed(damaged, sizeof(damaged), loaded->damaged));
-	if (loaded->age > 0)
-		cli_notice("session \"%s\" goes on from the state that was saved %s ago: %s%s", session,
-			   human_seconds(age, loaded->age), names_text(names, sizeof(names), loaded->names),
-			   refused_text(refused, sizeof(refused), loaded->refused));
-}
-
-void ended_notice(const char *session, const struct lair_ended *ended, const struct lair_loaded *loaded)
-{
-	char words[ENDED_SIZE], reason[256];
-
-	/* If the user has shut it down, the user knows. */
-	if (!ended->why.data || (text_is(ended->why, "shutdown") && !ended->by_root))
-		return;
-	cli_notice("session \"%s\" is new: the one before has ended (%s). Its %sfiles are gone", session,
-		   human_ended(words, ended), loaded->age > 0 ? "" : "variables and ");
-	if (ended->not_saved.data && !loaded->damaged.data)
-		cli_notice("its variables do not come back: %s",
-			   text_tamed(reason, sizeof(reason), ended->not_saved));
-}
 
 static void timeout_default(struct cli *cli)
 {
@@ -79,7 +21,7 @@ static void timeout_default(struct cli *cli)
 int verb_save(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	char size[HUMAN_SIZE], names[32], refused[800];
+	char size[HUMAN_SIZE], names[NAMES_SIZE];
 	const struct lair_saved *saved;
 	int r;
 
@@ -90,9 +32,8 @@ int verb_save(struct cli *cli)
 	saved = lair_saved(call);
 	if (cli->json)
 		return json_print(json_saved(cli->args[0], saved));
-	printf("session \"%s\" saved, %s: %s%s\n", cli->args[0], human_bytes(size, saved->size),
-	       names_text(names, sizeof(names), saved->names),
-	       text_tame((char *)refused_text(refused, sizeof(refused), saved->refused)));
+	printf("session \"%s\" saved, %s: %s\n", cli->args[0], human_bytes(size, saved->size),
+	       human_names(names, saved->names, saved->refused));
 	return 0;
 }
 
@@ -111,8 +52,7 @@ int verb_load(struct cli *cli)
 		json_object_set_new(document, "ended", json_ended(lair_load_ended(call)));
 		return json_print(document);
 	}
-	ended_notice(cli->args[0], lair_load_ended(call), lair_loaded(call));
-	loaded_notice(cli->args[0], lair_loaded(call));
+	result_notice(&(struct lair_result){.ended = *lair_load_ended(call), .loaded = *lair_loaded(call)}, 0);
 	return 0;
 }
 

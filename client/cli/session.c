@@ -15,7 +15,7 @@ static int say_done(const struct cli *cli, const char *what, const struct lair_e
 	json_t *document;
 
 	if (!cli->json && effects)
-		effects_notice(effects);
+		result_notice(&(struct lair_result){.effects = *effects}, 0);
 	if (!cli->json)
 		return 0;
 	document = json_pack("{s:s, s:b}", "session", cli->args[0], what, 1);
@@ -141,8 +141,7 @@ int verb_open(struct cli *cli)
 	}
 	printf("session \"%s\" %s, profile %.*s\n", cli->args[0], session->opened ? "opened" : "was open already",
 	       (int)session->profile.size, session->profile.data);
-	ended_notice(cli->args[0], &session->ended, &session->loaded);
-	loaded_notice(cli->args[0], &session->loaded);
+	result_notice(&(struct lair_result){.ended = session->ended, .loaded = session->loaded}, 0);
 	return 0;
 }
 

@@ -2,15 +2,14 @@
  * sends only the bytes get there. A chart that is a program for a browser counts as a picture. */
 #include "shown.h"
 
+#include "result.h"
 #include "text.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #define FIGURES_MAX 100000
-#define EFFECTS_SHOWN 10
 
 /* HTML with a script, as plotly and altair draw by; tables have none. */
 static bool is_chart(const struct lair_data *item)
@@ -106,43 +105,21 @@ void shown_save(const struct cli *cli, struct lair_items data)
 			figure_save(cli->figures, suffix_of(&item), &item);
 }
 
-void back_notice(const struct lair_back *back)
+static void notice(void *userdata, enum note note, const char *sentence)
 {
-	uint64_t more = back->more, shown = 0;
-	struct lair_file_back file;
-	char path[512], change[16];
-	size_t cursor = 0;
-
-	while (lair_next_file_back(back->items, &cursor, &file)) {
-		if (shown < EFFECTS_SHOWN)
-			cli_notice("%s %s", text_tamed(change, sizeof(change), file.change),
-				   text_tamed(path, sizeof(path), file.path));
-		else
-			more++;
-		shown++;
-	}
-	if (more > 0)
-		cli_notice("and %" PRIu64 " more files", more);
-	if (back->stay.size > 0)
-		cli_notice("files stay as they are: %s", text_tamed(path, sizeof(path), back->stay));
+	(void)userdata;
+	(void)note;
+	cli_notice("%s", sentence);
 }
 
-void effects_notice(const struct lair_effects *effects)
+void result_notice(const struct lair_result *result, int flags)
 {
-	uint64_t more = effects->more, shown = 0;
-	struct lair_effect effect;
-	char text[EFFECT_SIZE];
-	size_t cursor = 0;
+	struct note_style style = {.hints = {[CAUSE_TIMEOUT] = "; -t TIME sets another"}};
 
-	while (lair_next_effect(effects->items, &cursor, &effect)) {
-		if (shown < EFFECTS_SHOWN)
-			cli_notice("not undone: %s", human_effect(text, &effect));
-		else
-			more++;
-		shown++;
-	}
-	if (more > 0)
-		cli_notice("not undone: %" PRIu64 " more", more);
+	style.skip[NOTE_ARTIFACTS] = !(flags & NOTICE_PROMPT);
+	style.skip[NOTE_STRAY] = flags & NOTICE_PROMPT;
+	style.skip[NOTE_BLOCKED] = flags & NOTICE_SCRIPTED;
+	result_notes(result, &style, notice, NULL);
 }
 
 void artifacts_notice(const struct lair_result *result)
@@ -154,6 +131,4 @@ void artifacts_notice(const struct lair_result *result)
 	while (lair_next_artifact(result->artifacts, &cursor, &artifact))
 		cli_notice("%s %s, %s", text_is(artifact.change, "created") ? "created" : "modified",
 			   text_tamed(path, sizeof(path), artifact.path), human_bytes(size, artifact.size));
-	if (result->artifacts_more)
-		cli_notice("and more files");
 }

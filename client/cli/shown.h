@@ -8,9 +8,11 @@
 void figures_place(struct cli *cli, struct lair_items data);
 /* Write the pictures of @data into the directory cli->figures, if they are wanted. */
 void shown_save(const struct cli *cli, struct lair_items data);
-/* One line on stderr for each of the first files that were brought back, and one that says why others were not. */
-void back_notice(const struct lair_back *back);
-/* One line on stderr for each of the first effects that going back has not undone. */
-void effects_notice(const struct lair_effects *effects);
+/* One line on stderr for each note of the result, or of a result with those fields of another answer. */
+enum {
+	NOTICE_PROMPT = 1,   /* at a prompt: output is shown as it comes, and files are listed */
+	NOTICE_SCRIPTED = 2, /* what was blocked is not told: the script prints it */
+};
+void result_notice(const struct lair_result *result, int flags);
 /* One line on stderr for each file. */
 void artifacts_notice(const struct lair_result *result);

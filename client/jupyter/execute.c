@@ -3,6 +3,7 @@
 #include "bridge.h"
 
 #include "json.h"
+#include "result.h"
 #include "text.h"
 
 #include "proto/clock.h"
@@ -379,7 +380,7 @@ static void result_note(struct bridge *bridge, const struct lair_result *result,
 	bridge->cells = result->cell;
 	if (result_goes_on(result))
 		state_note(bridge, result->cell, shown);
-	else if (text_is(result->state, "rolled_back"))
+	else if (result_fate(result) == FATE_ROLLED_BACK)
 		state_back(bridge, result->restored);
 	else
 		bridge->n_states = 0;

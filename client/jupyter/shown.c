@@ -3,24 +3,19 @@
 
 #include "json.h"
 #include "paint.h"
+#include "result.h"
 #include "text.h"
 
-#include "proto/causes.h"
-
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #define NOTICE "application/vnd.lair.notebook+json"
 #define BUFFERS "application/vnd.lair.buffers"
-#define BLOCKED_SHOWN 5
-#define EFFECTS_SHOWN 8
 /* Of kernel/languages/python/display.py, beside the forms of a value: what describes them, and which are JSON that
  * their types do not name so. */
 #define METADATA "application/vnd.lair.metadata+json"
 #define STRUCTURED "application/vnd.lair.structured+json"
 #define BUFFERS_MAX 256
-#define WORDS_SIZE (CAUSE_SIZE + 72)
 /* Of what goes into the reply of a cell, which is kept until the cell ends. */
 #define PAYLOAD_MAX 64
 #define PAYLOAD_SIZE_MAX ((size_t)16 << 20)
@@ -187,68 +182,35 @@ void tell_line(struct job *job, const char *format, ...)
 	output_gather(job->bridge, LAIR_STDERR, lair_text("\n"));
 }
 
-static void tell_ended(struct job *job, const struct lair_result *result)
-{
-	char words[ENDED_SIZE];
+static const struct note_style style = {
+	.hints = {[CAUSE_EXIT] = "; to end the session, shut the kernel down"},
+	.skip = {[NOTE_STRAY] = true, [NOTE_ARTIFACTS] = true}, /* output is shown as it comes; files are not listed
+								 */
+};
 
-	if (!result->ended.why.data || (text_is(result->ended.why, "shutdown") && !result->ended.by_root))
-		return;
-	tell_line(job, "The session is new: the one before has ended (%s). Its %sfiles are gone.",
-		  human_ended(words, &result->ended), result->loaded.age > 0 ? "" : "variables and ");
+/* What belongs into the traceback, if there is one, or all else. */
+static struct note_style style_of(bool traceback)
+{
+	struct note_style part = style;
+
+	for (enum note note = 0; note < N_NOTES; note++)
+		part.skip[note] |= (note >= NOTE_CAUSE && note <= NOTE_EFFECTS) != traceback;
+	return part;
 }
 
-static void tell_loaded(struct job *job, const struct lair_result *result)
+static void notice(void *job, enum note note, const char *words)
 {
-	struct lair_refused refused;
-	size_t cursor = 0;
-	char age[HUMAN_SIZE];
+	_cleanup_(freep) char *sentence = note_sentence(words);
 
-	if (result->loaded.damaged.data)
-		tell_line(job, "The variables do not come back: %.*s.", (int)result->loaded.damaged.size,
-			  result->loaded.damaged.data);
-	if (result->loaded.age > 0)
-		tell_line(job, "The variables are those that were saved %s ago.",
-			  human_seconds(age, result->loaded.age));
-	while (lair_next_refused(result->loaded.refused, &cursor, &refused))
-		tell_line(job, "%.*s does not come back: %.*s", (int)refused.name.size, refused.name.data,
-			  (int)refused.reason.size, refused.reason.data);
-}
-
-static void tell_blocked(struct job *job, const struct lair_result *result)
-{
-	struct lair_blocked act;
-	size_t cursor = 0, n = 0;
-
-	while (lair_next_blocked(result->blocked, &cursor, &act)) {
-		struct lair_text what = act.target.size ? act.target : act.event;
-
-		if (refusal_told(&act, result->error_value))
-			continue;
-		if (n++ < BLOCKED_SHOWN)
-			tell_line(job, "blocked: %.*s (%.*s)", (int)what.size, what.data, (int)act.reason.size,
-				  act.reason.data);
-	}
-	if (n > BLOCKED_SHOWN)
-		tell_line(job, "blocked: %zu more", n - BLOCKED_SHOWN);
-}
-
-static void tell_unfaithful(struct job *job, const struct lair_result *result)
-{
-	if (result->unfaithful.data)
-		tell_line(job, "The state after this cell is not kept: %.*s", (int)result->unfaithful.size,
-			  result->unfaithful.data);
+	(void)note;
+	tell_line(job, "%s", sentence ? sentence : words);
 }
 
 void show_notices(struct job *job, const struct lair_result *result)
 {
-	tell_ended(job, result);
-	tell_loaded(job, result);
-	if (!text_is(result->cause, "error"))
-		tell_blocked(job, result);
-	tell_unfaithful(job, result);
-	if (result->out_dropped + result->err_dropped > 0)
-		tell_line(job, "%" PRIu64 " bytes of output were not kept.",
-			  result->out_dropped + result->err_dropped);
+	struct note_style beside = style_of(false);
+
+	result_notes(result, result->cause.data ? &beside : &style, notice, job);
 }
 
 /* ---- errors ---- */
@@ -273,91 +235,35 @@ static void trace_add(json_t *lines, struct lair_text traceback)
 			json_array_append_new(lines, json_text(lair_text(line)));
 }
 
-static void sentence_add(json_t *lines, const char *format, ...) _printf_(2, 3);
-
-static void sentence_add(json_t *lines, const char *format, ...)
+static void sentence_add(void *lines, enum note note, const char *words)
 {
-	_cleanup_(freep) char *line = NULL;
-	va_list args;
-	int n;
+	_cleanup_(freep) char *sentence = note_sentence(words);
 
-	va_start(args, format);
-	n = vasprintf(&line, format, args);
-	va_end(args);
-	if (n < 0)
-		line = NULL;
-	else
-		json_array_append_new(lines, json_text(lair_text(text_tame(line))));
-}
-
-static void effects_add(json_t *lines, const struct lair_effects *effects)
-{
-	uint64_t more = effects->more, shown = 0;
-	struct lair_effect effect;
-	char text[EFFECT_SIZE];
-	size_t cursor = 0;
-
-	while (lair_next_effect(effects->items, &cursor, &effect)) {
-		if (shown++ < EFFECTS_SHOWN)
-			sentence_add(lines, "Not undone: %s", human_effect(text, &effect));
-		else
-			more++;
-	}
-	if (more > 0)
-		sentence_add(lines, "Not undone: %" PRIu64 " more", more);
-}
-
-/* What the session is now, if it is not simply as the cell left it. */
-static void state_add(json_t *lines, const struct lair_result *result)
-{
-	char state[HUMAN_SIZE];
-
-	if (text_is(result->state, "rolled_back"))
-		sentence_add(lines, "The session is in %s again: its variables are as they were then.",
-			     human_state(state, result->restored));
-	else if (text_is(result->state, "reset"))
-		sentence_add(lines, "The session begins anew: there was no earlier state to go back to.");
-	else if (!result_goes_on(result))
-		sentence_add(lines, "The session has ended.");
-	effects_add(lines, &result->effects);
-}
-
-/* The name of the exception, and what happened. */
-static const char *words_of(char out[static WORDS_SIZE], const struct lair_result *result)
-{
-	const struct cause *cause = cause_find(result->cause.data, result->cause.size);
-	char words[CAUSE_SIZE];
-
-	if (text_is(result->cause, "exit") && result_goes_on(result))
-		snprintf(out, WORDS_SIZE, "%d: the session goes on; to end it, shut the kernel down",
-			 result->returncode);
-	else
-		snprintf(out, WORDS_SIZE, "%s%s%.*s", human_cause(words, result), cause ? "" : ": ",
-			 cause ? 0 : (int)MIN(result->cause.size, (size_t)64), result->cause.data);
-	return cause && cause->exception ? cause->exception : "SessionLost";
+	(void)note;
+	json_array_append_new(lines, json_string(sentence ? sentence : words));
 }
 
 json_t *result_error(const struct bridge *bridge, const struct lair_result *result)
 {
+	const char *name = causes[result_cause(result)].exception;
+	struct note_style told = style_of(true);
 	json_t *lines;
-	const char *name;
-	char words[WORDS_SIZE];
+	char words[CAUSE_SIZE];
 
 	(void)bridge;
 	if (!result->cause.data)
 		return NULL;
 	lines = json_array();
-	name = words_of(words, result);
-	if (result->error_name.data) {
+	name = name ? name : DEATH_EXCEPTION;
+	cause_words(words, result, &style);
+	if (result->error_name.data)
 		trace_add(lines, result->error_traceback);
-		if (!text_is(result->cause, "error") && !text_is(result->cause, "interrupt"))
-			sentence_add(lines, "%s", words);
-	} else {
-		sentence_add(lines, "%s: %s", name, words);
-	}
-	state_add(lines, result);
+	else
+		json_array_append_new(lines, json_sprintf("%s: %s", name, words));
+	told.skip[NOTE_CAUSE] = !result->error_name.data;
+	result_notes(result, &told, sentence_add, lines);
 	return json_pack("{s:o, s:o, s:o}", "ename",
-			 json_text(result->error_name.data ? result->error_name : lair_text(name)), "evalue",
+			 result->error_name.data ? json_text(result->error_name) : json_string(name), "evalue",
 			 json_text(result->error_name.data ? result->error_value : lair_text(words)), "traceback",
 			 lines);
 }

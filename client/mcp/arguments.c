@@ -2,7 +2,7 @@
  * such tool, or nothing to find arguments in, it is an error of the protocol. */
 #include "tools.h"
 
-#include "result.h"
+#include "tool_result.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
 #include "tools.h"
 
 #include "json.h"
-#include "result.h"
 #include "text.h"
+#include "tool_result.h"
 #include "walk.h"
 
 #include <stdio.h>

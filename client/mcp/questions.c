@@ -2,7 +2,7 @@
 #include "tools.h"
 
 #include "json.h"
-#include "result.h"
+#include "tool_result.h"
 
 #define VARIABLES_MAX 200
 

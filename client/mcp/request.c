@@ -3,7 +3,7 @@
 #include "server.h"
 
 #include "functions.h"
-#include "result.h"
+#include "tool_result.h"
 #include "versions.h"
 
 struct request *request_new(struct server *server, json_t *id)

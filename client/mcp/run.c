@@ -10,6 +10,7 @@
 #include "lib/options.h"
 #include "result.h"
 #include "text.h"
+#include "tool_result.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -299,7 +300,7 @@ static void run_free(void *work)
 static void once_tell(struct lair_result *cell)
 {
 	cell->session.data = NULL;
-	cell->state = lair_text("ended");
+	cell->state = lair_text(fates[FATE_ENDED].name);
 	cell->back = (struct lair_back){.more = 0};
 	cell->effects = (struct lair_effects){.more = 0};
 }

@@ -1,7 +1,7 @@
 /* The table of tools as JSON: for this protocol, and for the APIs of models. */
 #include "tools.h"
 
-#include "result.h"
+#include "tool_result.h"
 #include "versions.h"
 
 #define LIST_TTL_MS 3600000

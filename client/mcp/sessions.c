@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "result.h"
+#include "tool_result.h"
 
 #include <stdio.h>
 
@@ -19,8 +20,8 @@ static void on_reset(struct request *request, struct lair_call *call)
 {
 	json_t *structured = result_done(request);
 
-	json_object_set_new(structured, "state", json_string("reset"));
-	result_add_effects(structured, lair_reset_effects(call));
+	json_object_set_new(structured, "state", json_string(fates[FATE_RESET].name));
+	result_add(structured, &(struct lair_result){.effects = *lair_reset_effects(call)});
 	request_reply(request, result_new(structured));
 }
 
@@ -29,7 +30,7 @@ static void on_ended(struct request *request, struct lair_call *call)
 	json_t *structured = result_done(request);
 
 	(void)call;
-	json_object_set_new(structured, "state", json_string("ended"));
+	json_object_set_new(structured, "state", json_string(fates[FATE_ENDED].name));
 	request_reply(request, result_new(structured));
 }
 
@@ -39,7 +40,7 @@ static void on_branched(struct request *request, struct lair_call *call)
 
 	json_object_set_new(structured, "session_id", json_text(lair_session(call)->session));
 	json_object_set_new(structured, "own_files", json_boolean(lair_session(call)->own_files));
-	result_add_effects(structured, &lair_session(call)->effects);
+	result_add(structured, &(struct lair_result){.effects = lair_session(call)->effects});
 	request_reply(request, result_new(structured));
 }
 
@@ -48,8 +49,8 @@ static void on_undone(struct request *request, struct lair_call *call)
 	json_t *structured = result_done(request);
 
 	json_object_set_new(structured, "at_cell", json_integer((json_int_t)lair_state(call)->cell));
-	result_add_back(structured, &lair_state(call)->back);
-	result_add_effects(structured, &lair_state(call)->effects);
+	result_add(structured,
+		   &(struct lair_result){.back = lair_state(call)->back, .effects = lair_state(call)->effects});
 	request_reply(request, result_new(structured));
 }
 

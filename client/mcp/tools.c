@@ -2,6 +2,8 @@
  * behave; they never mention the operator's policy. */
 #include "tools.h"
 
+#include "proto/causes.h"
+
 /* ---- parameters ---- */
 
 #define PARAMETER(identifier, kind, text, ...)                                                                     \
@@ -87,7 +89,9 @@ static const struct property variable_change_members[] = {MEMBER("name", KIND_TE
 							  MEMBER("before", KIND_TEXT), LAST};
 static const struct property asking_members[] = {MEMBER("number", KIND_COUNT), MEMBER("function", KIND_TEXT),
 						 MEMBER("arguments", KIND_TEXT), LAST};
-static const char *const states[] = {"kept", "new", "rolled_back", "reset", "ended", NULL};
+#define STATE(id, name, ...) name,
+static const char *const states[] = {FATES(STATE) NULL};
+#undef STATE
 
 PROPERTY(ok, "ok", KIND_FLAG, "Whether it did what was asked.");
 PROPERTY(out_error, "error", KIND_OBJECT, "The exception, or why it was not done.", .members = error_members);

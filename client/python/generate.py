@@ -100,20 +100,58 @@ from __future__ import annotations
 {tail}'''
 
 
-_CAUSE = re.compile(r'\bX\("(\w+)", (NULL|"[^"]*"), (NULL|"[^"]*"), (NULL|"[^"]*")\)')
+_TOLD = re.compile(r"\bX\(([A-Z_]+), ([^()]*(?:\(%s\)[^()]*)*)\)")
+_CELL = re.compile(r'"[^"]*"|\w+')
+_WORDS = {"NULL": "None", "true": "True", "false": "False"}
+_CAUSES = """class Cause(NamedTuple):
+    news: bool
+    cell: str | None
+    measure: str | None
+    session: str | None
+
+
+class Fate(NamedTuple):
+    goes_on: bool
+    text: str
+
+
+"""
+
+
+def rows(header: str, table: str) -> list[list[str]]:
+    """Of each row: its id, and its cells as Python has them."""
+    body = header.split(f"#define {table}(X)", 1)[1].split("\n\n", 1)[0].replace("\\\n", "\n")
+    found = [(name, _CELL.findall(cells)) for name, cells in _TOLD.findall(body)]
+    return [[name, *(_WORDS.get(cell, cell) for cell in cells)] for name, cells in found]
+
+
+def _table(name: str, kind: str, items: list[tuple[str, list[str]]]) -> str:
+    """Of each item: its name, and its members, a line each."""
+    made = (
+        f"    {key}: {kind}(\n" + "".join(f"        {cell},\n" for cell in cells) + "    ),\n"
+        for key, cells in items
+    )
+    return f"{name}: dict[str, {kind}] = {{\n{''.join(made)}}}\n"
 
 
 def causes() -> str:
-    rows = _CAUSE.findall((ROOT / "proto/causes.h").read_text())
-    tables = [
-        f"{name} = {{\n"
-        + "".join(f'    "{row[0]}": {row[column]},\n' for row in rows if row[column] != "NULL")
-        + "}\n"
-        for name, column in (("CELL", 2), ("SESSION", 3))
+    header = (ROOT / "proto/causes.h").read_text()
+    words = re.findall(r'#define ((?:DEATH|FATE)_\w+) ("[^"]*")', header)
+    found, fates, notes = (rows(header, table) for table in ("CAUSES", "FATES", "NOTES"))
+    names = dict(it[:2] for it in found + fates)
+    parts = [
+        '"""How a cell has ended, and all that is told of it beside its output.\n\n'
+        'Made by client/python/generate.py from proto/causes.h.\n"""\n\n'
+        "from __future__ import annotations\n\nfrom typing import NamedTuple\n\n"
+        + "".join(f"{key} = {value}\n" for key, value in names.items())
+        + "\n\n",
+        _CAUSES,
+        _table("CAUSES", "Cause", [(it[1], [it[2], *it[4:]]) for it in found]),
+        "\n" + _table("FATES", "Fate", [(it[1], it[2:]) for it in fates]),
+        "\n" + "".join(f"{key} = {value}\n" for key, value in words),
+        "\nNOTES = {\n" + "".join(f'    "{it[1]}": {it[2]},\n' for it in notes) + "}\n",
     ]
-    return '"""What a cause did to the code, and why a session is no more.\n\n' + (
-        'Made by client/python/generate.py from proto/causes.h.\n"""\n\n' + "\n".join(tables)
-    )
+    return "".join(parts)
 
 
 def modules() -> dict[Path, str]:

@@ -3,8 +3,8 @@
 #include "feeds.h"
 #include "metrics.h"
 
-#include "json.h"
 #include "lib/options.h"
+#include "result.h"
 #include "text.h"
 
 #include <inttypes.h>

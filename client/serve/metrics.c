@@ -5,6 +5,7 @@
 
 #include "doors.h"
 
+#include "result.h"
 #include "text.h"
 
 #include <ctype.h>
@@ -79,7 +80,7 @@ void metrics_count_result(const struct lair_result *result)
 
 	observe(&counted.cells, result->duration_ms / 1e3);
 	count(counted.causes, result->cause.data ? result->cause : lair_text("none"), 1);
-	if (text_is(result->state, "rolled_back") || text_is(result->state, "reset"))
+	if (result_fate(result) == FATE_ROLLED_BACK || result_fate(result) == FATE_RESET)
 		count(counted.states, result->cause.data ? result->cause : lair_text("none"), 1);
 	while (lair_next_blocked(result->blocked, &cursor, &act))
 		count(counted.blocked, act.event, 1);

@@ -97,11 +97,11 @@ static void execute_done(struct exchange *exchange)
 		return;
 	}
 	document = result_document(exchange, result);
-	told = json_pack("{s:o, s:o, s:i, s:f, s:o, s:o, s:o, s:o, s:b}", "stdout", member(document, "stdout"),
+	told = json_pack("{s:o, s:o, s:i, s:f, s:o, s:o, s:o, s:o, s:b, s:o}", "stdout", member(document, "stdout"),
 			 "stderr", member(document, "stderr"), "exit_code", result->returncode, "time_ms",
 			 result->duration_ms, "text", member(document, "text"), "error", member(document, "error"),
 			 "cause", member(document, "cause"), "displays", member(document, "displays"), "truncated",
-			 (int)(result->out_dropped || result->err_dropped));
+			 (int)(result->out_dropped || result->err_dropped), "notes", member(document, "notes"));
 	json_decref(document);
 	answer_json(exchange, 200, told);
 }

@@ -1,7 +1,7 @@
 /* Sessions: which there are, how they begin and end, and what is saved of them. */
 #include "doors.h"
 
-#include "json.h"
+#include "result.h"
 #include "text.h"
 
 struct lair *session_lair(struct exchange *exchange, const char **sessionp)
@@ -128,8 +128,10 @@ static void reset_done(struct exchange *exchange)
 	const struct lair_effects *effects = lair_reset_effects(exchange->call);
 	json_t *document = json_pack("{s:b}", "reset", 1);
 
-	if (effects)
+	if (effects) {
 		json_add_effects(document, effects);
+		json_add_notes(document, &(struct lair_result){.effects = *effects});
+	}
 	answer_json(exchange, 200, document);
 }
 

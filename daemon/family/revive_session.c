@@ -6,6 +6,8 @@
 #include "vault/vault.h"
 #include "warden/nursery.h"
 
+#include "proto/causes.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -457,7 +459,10 @@ static int transfers_end(const struct session *session, struct bytes records)
 static void expiry_from(struct session *session, const struct kept_session *record)
 {
 	if (record->expiring.data)
-		session->expiring = bytes_is(record->expiring, "hard_ttl") ? "hard_ttl" : "idle_ttl";
+		session->expiring = causes[cause_of(record->expiring.data, record->expiring.size) == CAUSE_HARD_TTL
+						   ? CAUSE_HARD_TTL
+						   : CAUSE_IDLE_TTL]
+					    .name;
 }
 
 static void load_report_from(struct load_report *load_report, struct bytes body)

@@ -5,6 +5,8 @@
 #include "config/requirement.h"
 #include "vault/records.h"
 
+#include "proto/causes.h"
+
 #include <limits.h>
 
 #define ENVIRONMENT_SIZE_MAX ((size_t)64 << 10)
@@ -319,7 +321,7 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 	};
 	int r;
 
-	if (verdict->cause && !strcmp(verdict->cause, "timeout"))
+	if (cause_is(verdict->cause, CAUSE_TIMEOUT))
 		reply.limit = event_seconds(cell->timeout);
 	if (verdict->load_report) {
 		reply.saved_age = verdict->load_report->age;

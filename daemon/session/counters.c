@@ -4,6 +4,8 @@
 
 #include "sessions.h"
 
+#include "proto/causes.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -97,12 +99,12 @@ static void cell_times_add(struct stats *stats, const struct cell *cell)
 void counters_cell(struct sessions *sessions, const struct cell *cell, const struct verdict *verdict)
 {
 	const char *cause = verdict->cause ? verdict->cause : "";
-	bool lost = strcmp(verdict->state, "kept") != 0;
+	bool lost = !fate_is(verdict->state, FATE_KEPT);
 
 	cell_times_add(&sessions->stats, cell);
-	sessions->stats.timed_out += !strcmp(cause, "timeout");
-	sessions->stats.out_of_memory += !strcmp(cause, "oom");
-	sessions->stats.crashed += lost && (!strcmp(cause, "exit") || !strncmp(cause, "signal ", 7));
+	sessions->stats.timed_out += cause_is(cause, CAUSE_TIMEOUT);
+	sessions->stats.out_of_memory += cause_is(cause, CAUSE_OOM);
+	sessions->stats.crashed += lost && (cause_is(cause, CAUSE_EXIT) || !strncmp(cause, "signal ", 7));
 }
 
 void counters_keep(struct sessions *sessions)

@@ -62,7 +62,7 @@ static enum past_kind kind_of(const struct known *known)
 {
 	if (known->record.living)
 		return PAST_LIVING;
-	return !strcmp(known->record.ending.why, "shutdown") ? PAST_SHUT : PAST_ENDED;
+	return cause_is(known->record.ending.why, CAUSE_SHUTDOWN) ? PAST_SHUT : PAST_ENDED;
 }
 
 /* Before it changes, and after. */
@@ -402,12 +402,11 @@ int past_put(msgpack_sbuffer *buffer, const struct ending *ending)
 
 const char *past_words(char out[static PAST_SENTENCE_SIZE], const struct ending *ending)
 {
-	const struct cause *cause = ending ? cause_find(ending->why, strlen(ending->why)) : NULL;
+	const char *why = ending ? ending->why : causes[CAUSE_UNKNOWN].name;
+	const struct cause_row *row = &causes[cause_of(why, strlen(why))];
 
-	if (!ending)
-		return "nobody knows why";
-	if (cause && cause->session)
-		return cause->session;
-	snprintf(out, PAST_SENTENCE_SIZE, "it was ended: %s", ending->why);
+	if (row->session && row != &causes[CAUSE_DEATH])
+		return row->session;
+	snprintf(out, PAST_SENTENCE_SIZE, DEATH_SESSION, why);
 	return out;
 }

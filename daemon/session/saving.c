@@ -10,6 +10,7 @@
 #include "hand.h"
 #include "sessions.h"
 
+#include "proto/causes.h"
 #include "proto/clock.h"
 
 #include <fcntl.h>
@@ -95,7 +96,7 @@ void saving_expire(struct session *session, const char *cause)
 	if (session->expiring) {
 		/* The session ends when it is saved, which has a time limit of its own. A client that comes
 		 * meanwhile may keep a session that was idle. */
-		if (!strcmp(cause, "hard_ttl"))
+		if (cause_is(cause, CAUSE_HARD_TTL))
 			session->expiring = cause;
 		return;
 	}
@@ -130,7 +131,7 @@ bool saving_proceed(struct session *session)
 	if (session->last_save)
 		return false;
 	/* A client came while it was being saved, so it is not idle. */
-	if (work && !strcmp(session->expiring, "idle_ttl")) {
+	if (work && cause_is(session->expiring, CAUSE_IDLE_TTL)) {
 		session->expiring = NULL;
 		return false;
 	}
@@ -289,7 +290,7 @@ static void reply_saved(struct session *session, struct cell *cell, const struct
 	else
 		*why = '\0';
 	/* If the session ended in the middle of a save, the reason is known already. */
-	if (strcmp(verdict->state, "ended") != 0 || !session->not_saved[0])
+	if (!fate_is(verdict->state, FATE_ENDED) || !session->not_saved[0])
 		snprintf(session->not_saved, sizeof(session->not_saved), "%s", why);
 	if (*why) {
 		log_warn(session->name, "its state could not be saved: %s", why);
@@ -415,7 +416,7 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	msgpack_sbuffer ended;
 	bool came = report_read(&report, verdict->report), whole = came && wire_count(report.refused) == 0;
 
-	if (!strcmp(verdict->state, "ended")) {
+	if (fate_is(verdict->state, FATE_ENDED)) {
 		client_error(session->sessions->clients, &cell->reply, "gone",
 			     "the session ended while its saved state was loaded: %s", verdict->cause);
 		return;

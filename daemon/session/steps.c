@@ -10,6 +10,8 @@
 #include "saving.h"
 #include "sessions.h"
 
+#include "proto/causes.h"
+
 #include <signal.h>
 
 /* A message that is there may have to wait for a while: it is not looked for in every round. */
@@ -154,11 +156,11 @@ static uint64_t verdict_amend(struct verdict *told, const struct session *sessio
 	if (session->sessions->cages->stopping) {
 		/* Its last cell may have ended well; and the interrupt was ours. */
 		told->state = "ended";
-		if (told->cause && !strcmp(told->cause, "interrupt"))
+		if (cause_is(told->cause, CAUSE_INTERRUPT))
 			told->cause = "shutdown";
 	} else if (!session->id[0]) {
 		told->state = "ended";
-	} else if (session->lost_cause[0] && !strcmp(told->state, "kept")) {
+	} else if (session->lost_cause[0] && fate_is(told->state, FATE_KEPT)) {
 		told->state = session->lost_to ? "rolled_back" : "reset";
 		told->restored = session->lost_to;
 		if (!told->cause)
@@ -173,7 +175,7 @@ static void verdict_complete(struct verdict *told, struct session *session, bool
 {
 	if (!session_put_ended(session, ended) && ended->size > 0) {
 		told->ended = wire_bytes(ended);
-		if (!strcmp(told->state, "kept"))
+		if (fate_is(told->state, FATE_KEPT))
 			told->state = "new";
 	}
 	if (went_back) {
@@ -224,7 +226,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		session_end_calls(session);
 	msgpack_sbuffer_init(&effects);
 	msgpack_sbuffer_init(&ended);
-	went_back = !strcmp(told.state, "rolled_back") || !strcmp(told.state, "reset");
+	went_back = fate_is(told.state, FATE_ROLLED_BACK) || fate_is(told.state, FATE_RESET);
 	if (went_back)
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
 	told.effects = wire_bytes(&effects);
@@ -345,7 +347,7 @@ void session_stay(struct session *session)
 {
 	session->last = event_now();
 	warden_touch(session->warden);
-	if (session->expiring && !strcmp(session->expiring, "idle_ttl"))
+	if (cause_is(session->expiring, CAUSE_IDLE_TTL))
 		session->expiring = NULL;
 	if (session->state == SESSION_IDLE)
 		idle_arm(session);

@@ -11,6 +11,8 @@
 #include "sessions.h"
 #include "vault/errand.h"
 
+#include "proto/causes.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -168,7 +170,6 @@ static struct bytes unfaithful_tell(char *text, size_t room, const struct sessio
 
 static void finish_done(struct session *session, const struct details *details)
 {
-	static const char *const causes[] = {"error", "exit", "interrupt", "forbidden"};
 	const struct done_message *done = details->done;
 	struct verdict verdict = {.state = "kept",
 				  .returncode = done->returncode,
@@ -179,7 +180,8 @@ static void finish_done(struct session *session, const struct details *details)
 				  .artifacts = done->artifacts,
 				  .artifacts_more = done->artifacts_more,
 				  .report = done->report};
-	bool forbidden = bytes_is(done->cause, "forbidden");
+	enum cause cause = cause_of(done->cause.data, done->cause.size);
+	bool forbidden = cause == CAUSE_FORBIDDEN;
 	bool changed = session->cell->task != CELL_SAVE;
 	bool checkpoint = changed && session->id[0] && session->profile->checkpoint == CHECKPOINT_CELL &&
 			  !done->unfaithful.data;
@@ -195,9 +197,9 @@ static void finish_done(struct session *session, const struct details *details)
 	session_gather_effects(session);
 	filing_note(session, done);
 	session_note_rewriting(session, done);
-	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
-		if (bytes_is(done->cause, causes[i]))
-			verdict.cause = causes[i];
+	/* An interpreter can only tell what the code has done. */
+	if (cause != CAUSE_NONE && !causes[cause].news)
+		verdict.cause = causes[cause].name;
 	if (session->cell->timed_out && !forbidden) {
 		verdict.returncode = RETURNCODE_TIMEOUT;
 		verdict.cause = session_overdue(session);

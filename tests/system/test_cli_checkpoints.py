@@ -33,6 +33,8 @@ THREAD = (
 )
 UNREACHED = "thread lair-python blocks all signals"
 
+BACK_TO = "the session was rolled back to the state {}: its variables and files are as they were then"
+
 
 def cells(daemon: Daemon, *codes: str) -> None:
     """Run some in session a."""
@@ -51,23 +53,24 @@ def value(daemon: Daemon, code: str, session: str = "a") -> str:
 @pytest.mark.parametrize(
     ("code", "cause", "status"),
     [
-        ("import os; os.abort()", "signal 6", 134),
-        ("import os; os._exit(9)", "exit", 9),
-        ("import ctypes; ctypes.string_at(0)", "signal 11", 139),
-        (DEAF, "timeout of 0.3 s; -t TIME sets another", 124),
+        ("import os; os.abort()", "the interpreter crashed or was killed: signal 6", 134),
+        ("import os; os._exit(9)", "the code exited with status 9", 9),
+        ("import ctypes; ctypes.string_at(0)", "the interpreter crashed or was killed: signal 11", 139),
+        (DEAF, "the code was stopped after its 0.3 s; -t TIME sets another", 124),
     ],
 )
 def test_a_roll_back_is_said(daemon: Daemon, code: str, cause: str, status: int) -> None:
     cells(daemon, "x = 1", "x = 2")
     result = daemon.lair("exec", "-s", "a", "-t", "300ms", code)
     assert result.returncode == status
-    assert result.stderr.splitlines()[-1] == f'lair: session "a" was rolled back to the state after cell 2: {cause}'
+    assert result.stderr.splitlines()[-2:] == [f"lair: {cause}", f"lair: {BACK_TO.format('after cell 2')}"]
     assert value(daemon, "x") == "2"
 
 
 def test_a_roll_back_to_the_beginning(daemon: Daemon) -> None:
     result = daemon.lair("exec", "-s", "a", "import os; os._exit(9)")
-    assert result.stderr == 'lair: session "a" was rolled back to the state before the first cell: exit\n'
+    back = BACK_TO.format("before the first cell")
+    assert result.stderr == f"lair: the code exited with status 9\nlair: {back}\n"
 
 
 # It dies when its cell has been answered, and the next one has not come.
@@ -83,8 +86,8 @@ if os.fork() == 0:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("x", 'lair: session "a" was rolled back to the state after cell 2 before this cell: signal 9'),
-        ("1/0", 'lair: session "a" was rolled back to the state after cell 2 before this cell'),
+        ("x", "; that was before this code, which ran on what came back (signal 9)"),
+        ("1/0", "; that was before this code, which ran on what came back"),
     ],
 )
 def test_a_roll_back_between_two_cells_is_said(daemon: Daemon, code: str, said: str) -> None:
@@ -92,7 +95,7 @@ def test_a_roll_back_between_two_cells_is_said(daemon: Daemon, code: str, said: 
     cells(daemon, DIES_LATER)
     time.sleep(0.3)
     result = daemon.lair("exec", "-s", "a", code)
-    assert result.stderr.splitlines()[-1] == said
+    assert result.stderr.splitlines()[-1] == f"lair: {BACK_TO.format('after cell 2')}{said}"
     assert value(daemon, "x") == "2"
 
 
@@ -122,10 +125,10 @@ def test_a_one_shot_is_not_rolled_back(daemon: Daemon) -> None:
 
 def test_the_end_of_a_one_shot_is_said(daemon: Daemon) -> None:
     result = daemon.lair("exec", "import os; os.abort()")
-    assert result.stderr.splitlines()[-1] == "lair: the session of this cell has ended: signal 6"
+    assert result.stderr.splitlines()[-1] == "lair: the interpreter crashed or was killed: signal 6"
     assert (
         daemon.lair("exec", "-t", "300ms", DEAF).stderr
-        == "lair: the cell was stopped: timeout of 0.3 s; -t TIME sets another\n"
+        == "lair: the code was stopped after its 0.3 s; -t TIME sets another\n"
     )
     assert daemon.lair("exec", "import sys; sys.exit(3)").stderr == ""
 
@@ -439,7 +442,7 @@ def test_a_prompt_says_what_happened(daemon: Daemon, terminal: Callable[..., Ter
     it = terminal("repl", "-s", "a")
     assert "%help says more" in it.prompt()
     it.type("x = 1\r")
-    it.say("import os; os.abort()", 'lair: session "a" was rolled back to the state after cell 1: signal 6')
+    it.say("import os; os.abort()", f"lair: {BACK_TO.format('after cell 1')}")
     it.say("x", "\n1")
 
 
@@ -533,7 +536,7 @@ def test_ctrl_c_says_what_it_does_to_code_that_does_not_react(daemon: Daemon) ->
     process.send_signal(signal.SIGINT)
     assert "killing" in process.stderr.readline()
     _, err = process.communicate(timeout=10)
-    assert err == 'lair: session "a" was rolled back to the state after cell 1: interrupt\n'
+    assert err == f"lair: the code was interrupted\nlair: {BACK_TO.format('after cell 1')}\n"
     assert process.returncode == 137
     assert daemon.lair("exec", "-s", "a", "x").stdout == "5\n"
 

@@ -20,10 +20,10 @@ def test_save_close_exec(start_daemon: object, tmp_path: Path) -> None:
 
     done = daemon.lair("exec", "-s", "a", "x + y")
     assert done.stdout == "3\n"
-    assert done.stderr.startswith('lair: session "a" goes on from the state that was saved ')
+    assert done.stderr.startswith("lair: the session goes on from the state that was saved ")
     assert "2 names; not g (" in done.stderr
     daemon.lair("exec", "-s", "a", "x = 5")
-    assert daemon.lair("load", "a").stderr.startswith('lair: session "a" goes on')
+    assert daemon.lair("load", "a").stderr.startswith("lair: the session goes on")
     assert daemon.lair_json("exec", "-s", "a", "x")["loaded"] is None
     assert daemon.lair("exec", "-s", "a", "x").stdout == "1\n"
     assert daemon.lair_json("load", "a")["names"] == ["x", "y"]

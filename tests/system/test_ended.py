@@ -229,7 +229,7 @@ def test_a_python_session_raises_before_anything_runs(client: Client, connection
     result = s.run("'x' in globals()")
     assert (result.state, result.text) == ("new", "False")
     assert result.ended is not None and result.ended.why == "idle_ttl"
-    assert "the session is new, its variables and files are gone: it was idle for too long" in result.notice
+    assert "the session is new: the one before has ended (it was idle for too long, " in result.notice
     assert result.notice in result.transcript()
     assert s.run("1").state == "kept"
 
@@ -287,10 +287,8 @@ def test_tools(client: Client, connection: Connection, session: str) -> None:
         gone(client, f"{session}:default")
         answer = tools.call("python_session_execute", {"code": "x"})
         assert (answer["ok"], answer["state"], answer["ended"]) == (False, "new", "idle_ttl")
-        assert answer["note"].startswith(
-            "This session is new: the one before has ended (it was idle for too long, "
-        )
-        assert "Its variables, imports and files are gone: run again what you need of it." in answer["note"]
+        assert answer["note"].startswith("The session is new: the one before has ended (it was idle for too long, ")
+        assert "and its variables and files are gone: run again what you need of it." in answer["note"]
         gone(client, f"{session}:default")
         answer = tools.call("python_session_start", {})
         assert answer["new"] and "run again" in answer["note"]
@@ -303,7 +301,7 @@ def test_mcp(client: Client, server: McpServer, session: str) -> None:
     expired(client, session)
     answer = server.call("python_session_execute", code="1", session_id=session)
     assert (answer["state"], answer["ended"]) == ("new", "idle_ttl")
-    assert answer["note"].startswith("This session is new: the one before has ended (it was idle for too long, ")
+    assert answer["note"].startswith("The session is new: the one before has ended (it was idle for too long, ")
     assert "gone: run again what you need of it." in answer["note"]
     client.shutdown(session)
     client.exec("1", session)  # who tells somebody else
@@ -321,8 +319,8 @@ def test_exec(daemon: Daemon, client: Client, session: str) -> None:
     expired(client, session)
     done = daemon.lair("exec", "-s", session, "1")
     assert done.stdout == "1\n"
-    assert f'lair: session "{session}" is new: the one before has ended (it was idle for too long, ' in done.stderr
-    assert "Its variables and files are gone" in done.stderr
+    assert "lair: the session is new: the one before has ended (it was idle for too long, " in done.stderr
+    assert "and its variables and files are gone" in done.stderr
     assert daemon.lair("exec", "-s", session, "1").stderr == ""
     client.shutdown(session)
     told = json.loads(daemon.lair("exec", "-s", session, "1", "--json").stdout)
@@ -376,8 +374,8 @@ def test_a_prompt_says_ahead_that_its_session_will_end(terminal: Callable[..., T
     it.type("x = 41\n")
     it.expect("is no more: its time was over, 0s ago")
     it.type("x\n")
-    it.expect(f'lair: session "{session}" is new: the one before has ended (its time was over, ')
-    it.expect("Its variables and files are gone")
+    it.expect("lair: the session is new: the one before has ended (its time was over, ")
+    it.expect("and its variables and files are gone")
 
 
 def test_a_prompt_in_a_session_that_is_new_says_so_once(
@@ -420,8 +418,8 @@ def test_a_copy_into_a_session_that_is_new_says_so(daemon: Daemon, client: Clien
             it = call("copy_to_sandbox", source=source, session_id=name)
             assert (it["ok"], it["new"], it["ended"]) == (source == here, True, "shutdown")
             assert it["note"] == (
-                "This session is new: the one before has ended (it was shut down, 0s ago)."
-                " Its variables, imports and files are gone: run again what you need of it."
+                "The session is new: the one before has ended (it was shut down, 0s ago),"
+                " and its variables and files are gone: run again what you need of it."
             )
         client.shutdown(id)
 
@@ -435,7 +433,7 @@ def test_a_load_that_opens_a_session_says_what_has_ended(
     it = Session(one, connection=connection).load()
     assert it.names == ["x"] and it.ended is not None and it.ended.why == "idle_ttl"
     done = daemon.lair("load", other)
-    assert f'session "{other}" is new: the one before has ended (it was idle' in done.stderr
+    assert "the session is new: the one before has ended (it was idle" in done.stderr
     assert daemon.lair_json("load", third)["ended"]["why"] == "idle_ttl"
     for id in (one, other, third):
         client.shutdown(id)

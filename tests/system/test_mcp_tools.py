@@ -118,7 +118,7 @@ def test_how_far_a_crash_would_go_back(server: McpServer, session: str) -> None:
     server.run("x = 1", session)
     begin, why = server.run(DEAF, session), "a crash now would go back to cell 1: thread deaf blocks all signals"
     for it in (begin, server.run("2", session)):
-        assert it["ok"] and it["note"].startswith(f"The variables as they are now are not kept: {why}")
+        assert it["ok"] and it["note"].startswith(f"The state after cell {it['cell']} is not kept: {why}")
     assert "note" not in server.run("stop.set(); thread.join()", session)
 
 
@@ -153,7 +153,7 @@ def test_a_session_that_expired_and_came_back_says_so(daemon: Daemon, client: Cl
             wait_until(lambda: session not in [info.session for info in client.list()], "it expires")
             it = server.call(name, session_id=session, **arguments)
             assert it["loaded"] == ["x"] and [v["name"] for v in it["not_loaded"]] == ["g"]
-            assert "What is not in `loaded`, and its files, are gone" in it["note"]
+            assert "and its files and all that did not come back are gone" in it["note"]
 
 
 def test_what_was_blocked_is_told(server: McpServer, session: str) -> None:

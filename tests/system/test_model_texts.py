@@ -14,7 +14,7 @@ from mcp_server import McpServer
 SETTINGS = {"profile default": {"checkpoint": "cell"}}
 
 GOES_ON = "The session goes on; what the code had done until then stays."
-BACK = "The variables of the session are those of the state after cell 1, and so are its files."
+BACK = "The session was rolled back to the state after cell 1: its variables and files are as they were then."
 DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
 
 # Code, its time, and of what is answered: the value of the error, the note.
@@ -37,7 +37,7 @@ TEXTS: dict[str, tuple[str, float | None, str | None, str | None]] = {
         "import os; os.kill(os.getpid(), 9)",
         None,
         None,
-        f"The interpreter crashed or was killed. {BACK}",
+        f"The interpreter crashed or was killed: signal 9. {BACK}",
     ),
     "exit": ("import sys; sys.exit(3)", None, None, f"The code exited with status 3. {GOES_ON}"),
     "a blocked file": (

@@ -186,13 +186,14 @@ ENDS: dict[str, tuple[Callable[[Tools], object], str, str]] = {
     "reset": (
         lambda tools: tools.call("python_session_reset", {}),
         "reset",
-        "The session was reset while the code ran. All variables and imports of the session are lost; its files stay.",
+        "The session was reset while the code ran. The session was reset: all its variables and"
+        " imports are lost, its files stay.",
     ),
     "shutdown": (
         lambda tools: tools.call("python_session_shutdown", {}),
         "shutdown",
-        "The session was ended while the code ran. There is no session any more, nor its files;"
-        " to use its session_id makes a new one.",
+        "The session was ended while the code ran. The session has ended, and its files are gone;"
+        " to use its id makes a new one.",
     ),
 }
 

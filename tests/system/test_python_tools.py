@@ -197,7 +197,7 @@ def test_how_far_a_crash_would_go_back(tools: Tools) -> None:
     execute(tools, "x = 1")
     answer = execute(tools, DEAF)
     assert answer["ok"] and answer["note"].startswith(
-        "The variables as they are now are not kept: a crash now would go back to cell "
+        f"The state after cell {answer['cell']} is not kept: a crash now would go back to cell "
     )
     assert "note" not in execute(tools, "stop.set(); thread.join()")
 

@@ -133,8 +133,8 @@ def test_much_of_it_is_cut_and_says_so(s: Session) -> None:
 
 
 NOTE = (
-    "The first 9 bytes of stdout are of earlier code: a thread or task wrote them before this code began."
-    " The first 3 bytes of stderr are of earlier code: a thread or task wrote them before this code began."
+    "The first 9 bytes of stdout are of earlier code: a thread or task wrote them before this code began;"
+    " the first 3 bytes of stderr are of earlier code: a thread or task wrote them before this code began."
 )
 
 
@@ -157,7 +157,7 @@ def test_the_command_line_tells_it(daemon: Daemon, session: str) -> None:
     time.sleep(1)
     done = daemon.lair("exec", "-s", session, "1")
     assert done.stdout == "later \u00e4\n1\n"
-    assert "lair: the first 9 bytes of stdout were written before this cell, by a thread or task" in done.stderr
+    assert "lair: the first 9 bytes of stdout are of earlier code: a thread or task" in done.stderr
     assert daemon.lair_json("exec", "-s", session, "1")["stray"] is False
     daemon.lair("exec", "-s", session, LATE)
     time.sleep(1)

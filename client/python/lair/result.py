@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, overload
 
-from . import causes, codec
+from . import causes, codec, notes
 from . import messages as m
 from .errors import CellFailed, LairError, SessionLost
 from .late import frozen
@@ -21,9 +21,6 @@ KEPT = 16 << 20
 
 # How many bytes of the output before a cell are kept: more than the daemon keeps.
 STRAY = 1 << 17
-
-# How many effects a sentence tells.
-EFFECTS_SHOWN = 5
 
 # If a thing has several forms, the first of these is its picture.
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml")
@@ -136,9 +133,7 @@ class Effects(Sequence[Effect]):
 
     def __str__(self) -> str:
         """The first effects, in words."""
-        words = [str(effect) for effect in self.items[:EFFECTS_SHOWN]]
-        left_out = self.more + len(self.items) - len(words)
-        return ", ".join(words) + (f"{' and ' if words else ''}{left_out} more" if left_out else "")
+        return notes.listed(self.items, self.more)
 
 
 @frozen
@@ -179,10 +174,8 @@ class Back(Sequence[FileBack]):
 
     def __str__(self) -> str:
         """The first files, in words."""
-        words = [str(it) for it in self.items[:EFFECTS_SHOWN]]
-        left_out = self.more + len(self.items) - len(words)
-        told = ", ".join(words) + (f"{' and ' if words else ''}{left_out} more" if left_out else "")
-        return "; ".join(filter(None, (told, self.stay and f"files stay as they are: {self.stay}")))
+        files = notes.listed(self.items, self.more)
+        return "; ".join(filter(None, (files, self.stay and f"files stay as they are: {self.stay}")))
 
 
 def back(reply: m.ExecReply | m.StateReply) -> Back:
@@ -317,6 +310,10 @@ class Saved:
     age: float = 0.0
     ended: Ended | None = None
 
+    @property
+    def told_age(self) -> str:
+        return _age(self.age)
+
 
 @frozen
 class Ended:
@@ -332,7 +329,7 @@ class Ended:
     by_root: bool = False
 
     def __str__(self) -> str:
-        words = causes.SESSION.get(self.why, f"it was ended: {self.why}") + (" by root" if self.by_root else "")
+        words = notes.how_ended(self.why) + (" by root" if self.by_root else "")
         return words if self.when is None else f"{words}, {_age(time.time() - self.when)} ago"
 
 
@@ -348,7 +345,7 @@ def ended(raw: Any) -> Ended:
     return Ended(record.why, record.when, record.cells, record.saved, record.not_saved, record.by_root)
 
 
-UNKNOWN = Ended("unknown")
+UNKNOWN = Ended(causes.UNKNOWN)
 
 
 def refusal(error: m.ErrorReply) -> LairError:
@@ -472,11 +469,7 @@ class Result:
     def notice(self) -> str:
         """A sentence that must not be missed even if the cell ended well: that the session is a new one. Else
         empty."""
-        damaged = f"the variables do not come back: {self.damaged}" if self.damaged else ""
-        if self.ended is None:
-            return damaged
-        left = "its files, and what did not come back, are" if self.loaded else "its variables and files are"
-        return "; ".join(filter(None, (f"the session is new, {left} gone: {self.ended}", damaged)))
+        return "; ".join(note for name, note in self.notes.items() if name in ("ended", "damaged"))
 
     @property
     def damaged(self) -> str | None:
@@ -490,49 +483,32 @@ class Result:
         return self
 
     @property
-    def happened(self) -> str:
-        """What the cause did to the code, without the fate of the session."""
-        if self.cause == "exit" or self.cause is None:
-            return f"the code exited with status {self.returncode}"
-        if self.cause == "timeout" and self.limit is not None:
-            return f"the code was stopped after its {self.limit:g} s"
-        return causes.CELL.get(self.cause, "the interpreter crashed or was killed")
+    def notes(self) -> dict[str, str]:
+        """All that must be told beside the output, in words: what became of the session, what was blocked, and so on. The
+        names are those of NOTES in proto/causes.h."""
+        return notes.told(self)
 
     def summary(self) -> str:
         """How the cell ended, in one sentence or two."""
-        if self.error is not None and self.cause not in ("timeout", "interrupt"):
+        told = self.notes
+        if self.error is not None and self.cause not in (causes.TIMEOUT, causes.INTERRUPT):
             how = f"{self.error.name}: {self.error.value}" if self.error.value else self.error.name
         else:
-            how = self.happened
-            if self.cause is not None and self.cause not in causes.CELL:
-                how += f": {self.cause}"
-            how += "; timeout= gives it more" if self.cause == "timeout" else ""
-        fate = _FATE.get(self.state, "").format(restored=self.restored)
-        fate += f" ({self.back})" if self.back else ""
-        return how + fate + (f" (not undone: {self.effects})" if self.effects else "")
+            how = notes.happened(self) or f"the code exited with status {self.returncode}"
+        return "; ".join((how, *(told[name] for name in ("fate", "back", "stay", "effects") if name in told)))
 
     def transcript(self) -> str:
-        """Everything as a prompt would show it: the output, the last expression, and why the cell ended badly."""
-        parts = [f"{self.notice}\n" if self.notice else "", self.stdout, self.stderr]
-        if self.text is not None:
-            parts.append(f"{self.text}\n")
-        parts += [f"blocked: {it.target or it.event} ({it.reason})\n" for it in self.caught]
-        if not self.ok and (self.error is None or self.state not in ("kept", "new")):  # else the traceback has told
-            parts.append(f"{self.summary()}\n")
-        if self.unfaithful and self.session is not None:
-            parts.append(f"the state after cell {self.cell} is not kept: {self.unfaithful}\n")
-        return "".join(parts)
+        """Everything as a prompt would show it: the output, the last expression, and what else is told."""
+        told = self.notes
+        if not self.ok and self.error is None:  # else the traceback has told
+            told.setdefault("cause", notes.happened(self))
+        first = [told.pop(name, "") for name in ("ended", "damaged", "loaded")]
+        parts = [*first, self.stdout, self.stderr, self.text, *told.values()]
+        return "".join(part if part in (self.stdout, self.stderr) else f"{part}\n" for part in parts if part)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         shown = self.text if self.text is not None else self.stdout
         return {"text/plain": shown, **_for_notebook(self.data)}
-
-
-_FATE = {
-    "rolled_back": " (the session is as it was after cell {restored})",
-    "reset": " (the session has begun anew: all variables are gone)",
-    "ended": " (the session has ended)",
-}
 
 
 def picture(bundle: Bundle) -> tuple[str, bytes] | None:
@@ -567,7 +543,7 @@ def _for_notebook(bundle: Bundle) -> dict[str, Any]:
 def renewed(result: Result, how: Ended) -> Result:
     """The result of a session that took the place of another. The daemon does not know that its caller had used
     that one."""
-    return replace(result, state="new" if result.state == "kept" else result.state, ended=how)
+    return replace(result, state=causes.NEW if result.state == causes.KEPT else result.state, ended=how)
 
 
 Handlers = dict[type[Event], Callable[[Any], object]]

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import aio, session, steps
+from . import aio, causes, notes, session, steps
 from . import messages as m
 from .connection import Connection, shared
 from .errors import UNREACHABLE, DeadlineError, LairError, seconds
@@ -336,8 +336,8 @@ class Tools:
 
     def _reset(self, given: dict[str, Any]) -> Plan:
         effects = yield from steps.reset(self._id(given["session_id"]), ())
-        answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "state": "reset"}
-        return {**answer, **_not_undone(effects)}
+        answer: Answer = {"ok": True, "session_id": given["session_id"] or "default", "state": causes.RESET}
+        return {**answer, **_not_undone(effects), **_filled({"note": _told_of(notes.not_undone(effects))})}
 
     def _shutdown(self, given: dict[str, Any]) -> Plan:
         id = self._id(given["session_id"])
@@ -345,7 +345,7 @@ class Tools:
         self._known.discard(id)
         self._births.pop(id, None)
         self.connection.disown(id)
-        return {"ok": True, "session_id": given["session_id"] or "default", "state": "ended"}
+        return {"ok": True, "session_id": given["session_id"] or "default", "state": causes.ENDED}
 
     def _copy(self, given: dict[str, Any]) -> Plan:
         id = self._id(given["session_id"])
@@ -382,13 +382,16 @@ class Tools:
 
     def _news(self, id: str, info: m.SessionInfo) -> Answer:
         """What a model has to know of a session that was opened: what ended before it, and what came back of that."""
-        news = _anew(self._lost(id, info), info.loaded is not None)
+        how = self._lost(id, info)
+        news: Answer = {}
+        if how is not None:
+            news["ended"] = how.why
         if info.loaded is not None:
             news |= {"loaded": list(info.loaded), "not_loaded": refused(info.not_loaded)}
-        if info.saved_damaged is not None:
-            damage = f"The variables of the session do not come back: {info.saved_damaged}."
-            news["note"] = " ".join(filter(None, (news.get("note"), damage)))
-        return _filled(news)
+        damage = info.saved_damaged and causes.NOTES["damaged"] % info.saved_damaged
+        return _filled(
+            {**news, "note": _told_of(notes.renewed(how, info.loaded is not None, notes.MODELS), damage)}
+        )
 
     def _answer(self, cell: _Cell, result: Result | None) -> Answer:
         return self._running(cell) if result is None else self._ended(cell, result)
@@ -417,19 +420,12 @@ class Tools:
             ],
         }
         answer |= self._shows(result.displays, result.data)
-        renewal, undone = _anew(result.ended, result.loaded is not None), _not_undone(result.effects)
-        brought = _brought(result.back)
-        notes = [
-            renewal.get("note"),
-            result.damaged and f"The variables of the session do not come back: {result.damaged}.",
-            _note(result),
-            _distance(result),
-            *_strays(result),
-            *_pieces(cell),
-            brought.get("note"),
-            undone.get("note"),
-        ]
-        answer |= {**brought, **undone, "note": " ".join(filter(None, notes)), "ended": renewal.get("ended")}
+        told = notes.told(result, notes.MODELS)
+        told.pop("blocked", None)  # the list has it
+        note = _told_of(*told.values())
+        undone, brought = _not_undone(result.effects), _brought(result.back)
+        ended = None if result.ended is None else result.ended.why
+        answer |= {**brought, **undone, "note": " ".join(filter(None, (note, *_pieces(cell)))), "ended": ended}
         if any(it.cut for it in cell.seen.excerpts.values()):
             answer["handle"] = self._handle(cell)
         if result.loaded is not None:
@@ -484,16 +480,6 @@ class _Cell:
     seen: Seen
 
 
-def _strays(result: Result) -> list[str]:
-    """That it begins with what this code has not written."""
-    sizes = (result.reply.stdout_stray, result.reply.stderr_stray)
-    return [
-        f"The first {size} bytes of {stream} are of earlier code: a thread or task wrote them before this code began."
-        for stream, size in zip(STREAMS, sizes, strict=True)
-        if size
-    ]
-
-
 def _pieces(cell: _Cell) -> list[str]:
     """Of a long output there are pieces to be had."""
     also = {"stdout": "", "stderr": " and of_stderr"}
@@ -520,31 +506,18 @@ def _mended(text: str) -> str:
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def _anew(how: Ended | None, came_back: bool) -> Answer:
-    """Tells a model that the variables that it knows of are gone, so that it does not go on as if they were
-    there."""
-    if how is None:
-        return {}
-    left = "What is not in `loaded`, and its files," if came_back else "Its variables, imports and files"
-    note = f"This session is new: the one before has ended ({how}). {left} are gone: run again what you need of it."
-    return {"ended": how.why, "note": note}
+def _told_of(*words: str | None) -> str:
+    return _mended(notes.sentences(filter(None, words)))
 
 
 def _brought(back: Back) -> Answer:
-    if not back:
-        return {}
     told = [{"path": _mended(it.path), "change": it.change} for it in back]
-    files = f"Files brought back: {Back(back.items, back.more)}." if told or back.more else ""
-    stay = f"Files stay as they are: {back.stay}." if back.stay else ""
-    return _filled({"files_back": told, "files_left_out": back.more, "note": _mended(f"{files} {stay}".strip())})
+    return _filled({"files_back": told, "files_left_out": back.more or None})
 
 
 def _not_undone(effects: Effects) -> Answer:
-    if not effects:
-        return {}
     told = [_mended(str(it)) for it in effects]
-    note = _mended(f"Going back does not undo what was done outside: {effects}.")
-    return {"effects": told, "effects_left_out": effects.more, "note": note}
+    return _filled({"effects": told, "effects_left_out": effects.more or None})
 
 
 def _as_words(shown: Display) -> str:
@@ -595,48 +568,6 @@ bytearray(1 << 60)
 def _instructions(found: Result) -> str:
     memory = f"Memory: {found.error.value}.\n" if found.error is not None and found.error.value else ""
     return _GENERAL + found.stdout + memory
-
-
-_FATES = {
-    "kept": "The session goes on; what the code had done until then stays.",
-    "new": "The session goes on; what the code had done until then stays.",
-    "rolled_back": "The variables of the session are those of {state}{files}.",
-    "reset": "All variables and imports of the session are lost; its files stay.",
-    "ended": "There is no session any more, nor its files; to use its session_id makes a new one.",
-}
-
-
-def _note(result: Result) -> str:
-    """Tells a model what is not as it would expect."""
-    alone = result.session is None
-    state = f"the state after cell {result.restored}" if result.restored else "the state before the first cell"
-    fate = (
-        ""
-        if alone
-        else _FATES.get(result.state, "").format(
-            state=state, files="" if result.back.stay else ", and so are its files"
-        )
-    )
-    if result.cause == "forbidden" and result.state in ("kept", "new"):
-        fate = "The session is as it was."
-    if result.ok:
-        if alone or result.state in ("kept", "new"):
-            return ""
-        before = " That was before this code, which ran on what came back."
-        return fate + ("" if result.state == "ended" or result.cause == "exit" else before)
-    if alone and result.cause == "error":
-        return ""
-    if result.cause in (None, "error"):
-        return fate
-    more = "; timeout_sec gives it more" if result.cause == "timeout" else ""
-    return f"{result.happened[0].upper()}{result.happened[1:]}{more}. {fate}".strip()
-
-
-def _distance(result: Result) -> str:
-    """How far a crash would go back, if that is further than before this code."""
-    if result.session is None or result.unfaithful is None:
-        return ""
-    return f"The variables as they are now are not kept: {result.unfaithful}."
 
 
 def _filled(answer: Answer) -> Answer:

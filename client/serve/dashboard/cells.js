@@ -1,6 +1,6 @@
 /* The cells of a session, each with its output as it comes. */
 import * as api from "./api.js";
-import { bundle, effects, ending, text } from "./output.js";
+import { bundle, ending, notes, text } from "./output.js";
 import { button, count, h, name, put, seconds, told } from "./dom.js";
 
 const SHOWN = 40;
@@ -278,8 +278,7 @@ export class Cells {
 
   /* What a restore or an undo has told. */
   told(answer) {
-    const node = effects(answer);
-    if (node) this.list.append(node);
+    this.list.append(...notes(answer));
   }
 
   atBottom() {

@@ -146,32 +146,14 @@ export function bundle(data, fallback) {
 
 /* ---- the parts of a result that are told in words ---- */
 
-const ACTS = { connected: "connected to", sent: "sent to", wrote: "wrote", made: "made", renamed: "renamed", removed: "removed", ran: "ran", called: "called", maybe_called: "may have called" };
-
-const CAUSES = {
-  timeout: "It took too long and was stopped.",
-  interrupt: "It was interrupted.",
-  memory: "It had too much memory.",
-  exit: "It ended its interpreter.",
-  signal: "Its interpreter crashed.",
-};
-
-export function verdict(result) {
-  const why = CAUSES[result.cause] ?? (result.cause && result.cause !== "error" ? `Cause: ${shown(result.cause)}.` : "");
-  if (result.state === "rolled_back")
-    return `${why} The session is as it was ${result.restored ? `after cell ${result.restored}` : "at the beginning"}.`;
-  if (result.state === "reset") return `${why} The session has begun anew.`;
-  if (result.state === "ended") return `${why} The session has ended.`;
-  return result.cause && result.cause !== "error" && result.cause !== "exit" ? why : "";
-}
-
 const line = (kind, ...parts) => h("p", { class: `told ${kind}` }, parts);
 
-export function effects(it) {
-  if (!it?.effects?.length) return null;
-  return h("div", { class: "told warn" }, "Not undone:",
-    h("ul", {}, it.effects.map((one) => h("li", {}, `${ACTS[one.act] ?? shown(one.act)} `, name(one.target), one.to ? [" to ", name(one.to)] : null, ` (cell ${one.cell})`))),
-    it.effects_more ? `and ${it.effects_more} more` : null);
+/* Sentences for people, of a result or of another answer: notes in proto/causes.h. */
+const BAD = ["cause", "fate"];
+const ELSEWHERE = ["blocked", "artifacts"]; // lists of their own
+
+export function notes(it) {
+  return (it?.notes ?? []).filter((one) => !ELSEWHERE.includes(one.about)).map((one) => line(BAD.includes(one.about) ? "bad" : "warn", shown(one.text, 2000)));
 }
 
 export function blocked(acts) {
@@ -198,18 +180,11 @@ export function failure(error) {
 
 /* What comes after the output of a cell that has ended. */
 export function ending(result, onFile) {
-  const said = verdict(result);
   return [
     result.text !== null && result.text !== undefined ? bundle(result.data, result.text) : null,
     result.error ? failure(result.error) : null,
-    said ? line("bad", said) : null,
     blocked(result.blocked ?? []),
-    result.truncated ? line("warn", "Some of the output was too long to be kept.") : null,
-    result.displays_dropped ? line("warn", `${result.displays_dropped} displays were too many to be kept.`) : null,
-    result.unfaithful ? line("warn", shown(result.unfaithful, 600)) : null,
-    result.files_unkept ? line("warn", shown(result.files_unkept, 600)) : null,
-    result.files_stay ? line("warn", shown(result.files_stay, 600)) : null,
-    effects(result),
+    notes(result),
     artifacts(result, onFile),
   ];
 }

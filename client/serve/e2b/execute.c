@@ -1,7 +1,7 @@
 /* E2B's interpreter: cells whose output streams as lines of JSON. */
 #include "e2b.h"
 
-#include "json.h"
+#include "result.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -139,14 +139,15 @@ static json_t *exit_line(const struct lair_result *result)
 	char status[32], traceback[64];
 
 	snprintf(status, sizeof(status), "%d", result->returncode);
-	snprintf(traceback, sizeof(traceback), "SystemExit: %s", status);
-	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", "SystemExit", "value", status,
-			 "traceback", traceback);
+	snprintf(traceback, sizeof(traceback), "%s: %s", causes[CAUSE_EXIT].exception, status);
+	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", causes[CAUSE_EXIT].exception, "value",
+			 status, "traceback", traceback);
 }
 
 static json_t *error_line(const struct lair_result *result)
 {
-	char value[LINE_SIZE];
+	static const struct note_style style = {.models = false};
+	char value[CAUSE_SIZE];
 
 	if (result->error_name.data)
 		return json_pack("{s:s, s:o, s:o, s:o}", "type", "error", "name", json_text(result->error_name),
@@ -155,12 +156,22 @@ static json_t *error_line(const struct lair_result *result)
 				 json_text(result->error_traceback.data ? result->error_traceback : lair_text("")));
 	if (!result->cause.data)
 		return NULL;
-	if (text_is(result->cause, "exit") && result_goes_on(result))
+	if (result_left(result))
 		return exit_line(result);
-	snprintf(value, sizeof(value), "the cell was ended (%.*s); the session's state: %.*s",
-		 (int)result->cause.size, result->cause.data, (int)result->state.size, result->state.data);
+	cause_words(value, result, &style);
 	return json_pack("{s:s, s:s, s:s, s:s}", "type", "error", "name", "CellEnded", "value", value, "traceback",
 			 value);
+}
+
+/* The format has no place for them but stderr. */
+static void notice_line(void *exchange, enum note note, const char *words)
+{
+	_cleanup_(freep) char *sentence = note_sentence(words);
+	_cleanup_(freep) char *text = NULL;
+
+	(void)note;
+	if (sentence && asprintf(&text, "%s\n", sentence) >= 0)
+		output_line(exchange, LAIR_STDERR, lair_text(text));
 }
 
 static void run_told(struct exchange *exchange, const struct lair_result *result)
@@ -172,6 +183,7 @@ static void run_told(struct exchange *exchange, const struct lair_result *result
 		if (run->n_cut[stream] > 0)
 			output_line(exchange, stream,
 				    (struct lair_text){.data = run->cut[stream], .size = run->n_cut[stream]});
+	result_notes(result, NULL, notice_line, exchange);
 	if (result->text.data || result->data.data)
 		line(exchange, result_line(result->data, result->text, true));
 	if (error)

@@ -109,7 +109,9 @@ def cells(browser: Browser) -> None:
     expect(html.frame_locator("iframe").locator("h3").first).to_have_text("Hello")
     page.wait_for_function("frame => frame.clientHeight > 60", arg=html.locator("iframe").element_handle())
     assert "rolled" not in page.inner_text("body")
-    expect(run(page, "import os; os._exit(9)")).to_contain_text("The session is as it was after cell 7.")
+    expect(run(page, "import os; os._exit(9)")).to_contain_text(
+        "the session was rolled back to the state after cell 7"
+    )
     # Several lines, their indentation, and completion.
     prompt(page).fill("")
     prompt(page).press_sequentially("for i in range(2):\nprin")

@@ -101,7 +101,7 @@ def drive(url: str, picture: str | None = None) -> None:
         page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(timeout=WAIT)
         run(page, 0, "hello from Lair")
         run(page, 1, "42")
-        run(page, 2, "The session is in the state after cell 2 again")
+        run(page, 2, "The session was rolled back to the state after cell 2")
         run(page, 3, "41")
         run(page, 4, "The session is in the state after cell")
         run(page, 5, "n is 2")

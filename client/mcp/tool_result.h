@@ -15,21 +15,11 @@ json_t *result_failure(const struct request *request, int error, const char *sen
 /* The tool has refused. */
 json_t *result_refused(const struct request *request, const char *name, const char *sentence);
 
-/* That the session is new, if it is: the daemon says so with @ended, or it is another than this server has used, by
- * its
- * @birth. Before what else is added of it. Returns whether it is. */
-bool result_add_ended(json_t *structured, const struct request *request, uint64_t birth,
-		      const struct lair_ended *ended, const struct lair_loaded *loaded);
-/* What came back of a session that had been saved, if anything had. */
-void result_add_loaded(json_t *structured, const struct lair_loaded *loaded);
-
-/* All that of a session that was opened, and `new` if it did not exist. */
+/* What @told says of how the session ended or went back, and its notes in words. Other answers than results of
+ * cells give a result with those fields. */
+void result_add(json_t *structured, const struct lair_result *told);
+/* The same of a session that was opened, and `new` if it did not exist. */
 void result_add_opened(json_t *structured, const struct request *request, const struct lair_session *session);
-
-/* The files that were brought back, if there are any, and a sentence of the note that says which. */
-void result_add_back(json_t *structured, const struct lair_back *back);
-/* What going back has not undone, if there is anything: each, and the first of them in a sentence of the note. */
-void result_add_effects(json_t *structured, const struct lair_effects *effects);
 
 /* What is collected from a cell while it runs; otherwise it comes with the cell's result. */
 struct seen {
