@@ -1,5 +1,5 @@
 """No test may hang: after a minute it fails where it stands. And whoever starts the tests, Ctrl-C is Ctrl-C in them. What
-`./dev test` leaves out has a mark, from a list."""
+`./dev test` leaves out has a mark, from a list. At the end a run names each slow test that is not on it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from typing import Any, List, Optional
 import pytest
 
 SECONDS = 60
+SLOW = 5
 HERE = Path(__file__).parent
-LONG = [line for line in (HERE / "long.txt").read_text().splitlines() if line and not line.startswith("#")]
+LISTED = [line for line in (HERE / "long.txt").read_text().splitlines() if line and not line.startswith("#")]
+LONG = [line for line in LISTED if not line.startswith("+")]
+ESSENTIAL = [line[1:] for line in LISTED if line.startswith("+")]
 
 # A shell without job control starts what it puts into the background with SIGINT ignored, and that is inherited by all
 # that a test starts.
@@ -34,20 +37,21 @@ def time_limit() -> Iterator[None]:
     signal.signal(signal.SIGALRM, previous)
 
 
-def _name(item: pytest.Item) -> str:
-    _, _, name = item.nodeid.partition("::")
-    return f"{item.path.relative_to(HERE)}::{name}"
+def _name(nodeid: str) -> str:
+    return nodeid.removeprefix("tests/")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> None:
-    names = [_name(item) for item in items]
+    names = [_name(item.nodeid) for item in items]
     for item, name in zip(items, names):
         if name.startswith(tuple(LONG)):
             item.add_marker("long")
+        if not name.startswith("system/"):
+            item.add_marker("shipped")
     whole = any(Path(argument).absolute() == HERE for argument in config.args)
     if whole and not config.getoption("lf", False):
-        for entry in LONG:
+        for entry in (*LONG, *ESSENTIAL):
             if not any(name.startswith(entry) for name in names):
                 raise pytest.UsageError(f"tests/long.txt: no test is called {entry}...")
 
@@ -65,3 +69,13 @@ def pytest_testnodedown(node: Any) -> None:
     reporter = node.config.pluginmanager.get_plugin("terminalreporter")
     if reporter and "deselected" in getattr(node, "workeroutput", {}):
         reporter.stats["deselected"] = [None] * node.workeroutput["deselected"]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    allowed = (*LONG, *ESSENTIAL)
+    calls = [report for report in terminalreporter.getreports("passed") if report.when == "call"]
+    slow = [it for it in calls if it.duration > SLOW and not _name(it.nodeid).startswith(allowed)]
+    if slow:
+        terminalreporter.section(f"longer than {SLOW} s, and not in tests/long.txt")
+    for report in sorted(slow, key=lambda it: -it.duration):
+        terminalreporter.line(f"{report.duration:6.1f} s  {_name(report.nodeid)}")

@@ -9,14 +9,23 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from daemon import BIN, Daemon, Settings, become_subreaper
+from daemon import BIN, SANITIZED, Daemon, Settings, become_subreaper
 from lair import Client, LairError
 from mcp_server import McpServer
 from terminal import Terminal
 
+# Start, stop and time: CI runs them in the shipped build, too.
+TWICE = (
+    "test_daemon.py",
+    "test_deadlines.py",
+    "test_first_use.py",
+    "test_groups.py",
+    "test_numeric_threads.py",
+    "test_ordinary_user.py",
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "memory: measures the memory of laird")
     become_subreaper()
 
 
@@ -27,11 +36,12 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What measures memory measures nothing under a sanitizer, which keeps what is freed."""
-    if b"__asan_init" in (BIN / "laird").read_bytes():
-        for item in items:
-            if item.get_closest_marker("memory"):
-                item.add_marker(pytest.mark.skip(reason="a sanitizer keeps memory of its own"))
+    """A test of memory measures nothing under a sanitizer, which keeps freed memory."""
+    for item in items:
+        if item.path.name in TWICE:
+            item.add_marker("twice")
+        if SANITIZED and item.get_closest_marker("shipped"):
+            item.add_marker(pytest.mark.skip(reason="a sanitizer keeps memory of its own"))
 
 
 @pytest.fixture(scope="module")

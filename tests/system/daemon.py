@@ -21,6 +21,7 @@ from lair import Client
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")).absolute()
+SANITIZED = (BIN / "laird").exists() and b"__asan_init" in (BIN / "laird").read_bytes()
 
 _PR_SET_CHILD_SUBREAPER = 36
 

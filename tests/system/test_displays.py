@@ -135,7 +135,7 @@ def test_slow_readers_hold_the_cell_up(daemon: Daemon, session: str) -> None:
         assert all(len(e.data["image/png"]) == 2 << 20 for e in said if isinstance(e, m.DisplayEvent))
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_who_never_reads_costs_the_router_no_memory(daemon: Daemon, client: Client, session: str) -> None:
     before = client.stats().memory
     with Client(str(daemon.socket)) as sleeper:

@@ -171,7 +171,7 @@ def test_log_lines_cannot_be_forged(daemon: Daemon, client: Client) -> None:
     assert "forged" not in daemon.log()
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_memory_of_the_daemon_does_not_grow(client: Client) -> None:
     for _ in range(20):
         client.exec("print('x' * 1_000_000)")

@@ -151,7 +151,7 @@ def test_one_name_for_two(daemon: Daemon, client: Client) -> None:
 # ---- messages ----
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_parts_without_end(daemon: Daemon, client: Client) -> None:
     """They are passed over as they come: a gigabyte of them costs no memory and disturbs nobody."""
     pid = client.hello().pid
@@ -169,7 +169,7 @@ def test_parts_without_end(daemon: Daemon, client: Client) -> None:
     assert daemon.log().count("a client's message was dropped: it has several parts") == 1
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_messages_that_are_announced_and_not_sent(daemon: Daemon, client: Client) -> None:
     """Memory is taken as bytes come, and one user's announcements are bounded: another's messages have room."""
     pid = client.hello().pid
@@ -196,7 +196,7 @@ def raw(daemon: Daemon, context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[b
     return it
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_who_asks_and_does_not_read(daemon: Daemon, client: Client, session: str) -> None:
     """A gigabyte of answers to a client that takes none: its further requests wait until it reads, and none is lost."""
     request = m.Exec(id=client.new_id(), session=session, code="print('x' * 4_000_000)", key="k")
@@ -223,7 +223,7 @@ def test_who_asks_and_does_not_read(daemon: Daemon, client: Client, session: str
     wait_until(lambda: memory_of(pid) - before < 64 << 20, "what waited is gone", 30)
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_who_watches_and_does_not_read(daemon: Daemon, client: Client, session: str) -> None:
     pid = client.stats().pid
     before = memory_of(pid)

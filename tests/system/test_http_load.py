@@ -220,7 +220,7 @@ def test_a_cell_that_is_not_there(server: Server, opened: str) -> None:
 # ---- many ----
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_a_thousand_idle_streams(server: Server, client: Client) -> None:
     """One session that hundreds watch, and many sessions that several do."""
     signal.alarm(SECONDS)
@@ -253,7 +253,7 @@ def test_a_thousand_idle_streams(server: Server, client: Client) -> None:
         client.shutdown(it)
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_two_hundred_clients(server: Server, client: Client) -> None:
     """Each keeps its connection, and gets its own answers."""
     signal.alarm(SECONDS)
@@ -283,7 +283,7 @@ def test_two_hundred_clients(server: Server, client: Client) -> None:
         client.shutdown(it)
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_slowloris(server: Server) -> None:
     """A byte now and then keeps no connection: the headers have a time limit as a whole."""
     signal.alarm(SECONDS)
@@ -325,7 +325,7 @@ def flood(server: Server, session: str) -> socket.socket:
     return it
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_clients_that_stop_reading(server: Server, client: Client) -> None:
     """Sixty of them, with twelve megabytes each: the cells end, and what has no room is said to be left out."""
     signal.alarm(SECONDS)
@@ -439,7 +439,7 @@ def pieces(n: int) -> Iterator[bytes]:
     return (numbers.randbytes(1 << 10) * 1024 for _ in range(n))
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_a_gigabyte(server: Server, client: Client, session: str) -> None:
     """Up and down: nobody in between has it in memory."""
     signal.alarm(SECONDS)

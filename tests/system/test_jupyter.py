@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-from daemon import BIN, ROOT, USAGE, Daemon, memory_of
+from daemon import ROOT, SANITIZED, USAGE, Daemon, memory_of
 from kernels import PORTS, Client, Kernel, eventually, free_ports, kernel_of, sockets_of
 from zmtp import GREETING, MORE, Peer, frame, ready
 
 PROFILE = {"checkpoint": "cell", "checkpoints": "16"}
-SANITIZED = b"__asan_init" in (BIN / "laird").read_bytes()  # it maps much, and keeps what is freed
 
 
 @pytest.fixture(scope="module")
@@ -530,6 +529,7 @@ def test_a_session_says_what_it_likes(client: Client, notice: str) -> None:
     assert client.value("1") == "1"
 
 
+@pytest.mark.twice
 def test_a_session_says_too_much_for_its_reply(client: Client, kernel: Kernel) -> None:
     code = (
         'notice = \'{"type": "payload", "payload": {"source": "page", "text": "%s"}}\' % (\'x\' * (1 << 20))\n'
@@ -716,7 +716,7 @@ def test_messages_that_are_huge(client: Client) -> None:
     assert client.value("1") == "1"
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer needs memory without a limit")
+@pytest.mark.shipped
 @pytest.mark.parametrize("size", [1 << 20, 1])
 def test_a_message_that_does_not_end(daemon: Daemon, size: int) -> None:
     """ZeroMQ keeps its frames, as long as there is memory for them: then the connection ends, or the kernel does. The
@@ -736,7 +736,7 @@ def test_a_message_that_does_not_end(daemon: Daemon, size: int) -> None:
         assert kernel.client().value("x") == "41"
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer needs memory without a limit")
+@pytest.mark.shipped
 def test_a_daemon_that_a_kernel_starts_may_take_more() -> None:
     """A limit that the daemon had would be one of its sessions."""
     daemon = Daemon({"profile notebook": PROFILE})

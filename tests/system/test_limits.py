@@ -230,7 +230,7 @@ def test_output_keeps_head_and_tail(client: Client, session: str) -> None:
     assert (64 << 10) - 200 <= kept <= 64 << 10
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_output_is_counted_not_kept(daemon: Daemon, client: Client, session: str) -> None:
     reply = client.exec("for _ in range(200): print('x' * (1 << 20))", session)
     assert reply.stdout_dropped + (64 << 10) >= 200 * ((1 << 20) + 1) - 200

@@ -41,7 +41,7 @@ def whole(kept: bytes, dropped: int) -> int:
     return len(kept) + dropped
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_much_output(start_daemon: StartDaemon) -> None:
     daemon = start_daemon({"profile default": BARE})
     client = daemon.client(timeout=20)
@@ -63,7 +63,7 @@ def test_much_output(start_daemon: StartDaemon) -> None:
     assert client.exec("x", "s").text == "0"
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_much_output_that_is_watched(start_daemon: StartDaemon) -> None:
     """What does not reach who watches is counted in the answer."""
     daemon = start_daemon({"profile default": BARE})
@@ -85,7 +85,7 @@ def test_much_output_that_is_watched(start_daemon: StartDaemon) -> None:
     assert client.exec("x", "s").text == "0"
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 @pytest.mark.parametrize("shows", ["much", "display(much)"])
 def test_much_that_is_shown(start_daemon: StartDaemon, shows: str) -> None:
     """As the value of a cell, or on the way. What there is no memory to read waits for some, and nobody is killed for it."""

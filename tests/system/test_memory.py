@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon import BIN, Daemon, memory_of, wait_until
+from daemon import Daemon, memory_of, wait_until
 from lair import Client
 from lair import messages as m
 
 Start = Callable[..., Daemon]
 
 MIB = 1 << 20
-SANITIZED = b"__asan_init" in (BIN / "laird").read_bytes()  # which keeps what is freed
 
 
 def held(pid: int, name: str) -> int:
@@ -80,7 +79,7 @@ def test_a_letter_is_gone_when_it_is_read(client: Client, session: str) -> None:
     assert held(client.stats().pid, "lair-output") < MIB
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps what is freed")
+@pytest.mark.shipped
 def test_large_answers_are_given_back(daemon: Daemon, client: Client) -> None:
     router = client.stats().pid
     before = memory_of(router, "RssAnon")

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from daemon import BIN, ROOT, WORKER, Daemon, memory_of, wait_until
+from daemon import ROOT, SANITIZED, WORKER, Daemon, memory_of, wait_until
 from lair import Client, LairError
 from lair.messages import ExecReply
 
@@ -28,7 +28,6 @@ Start = Callable[..., Daemon]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 
 # Which keeps what is freed.
-SANITIZED = b"__asan_init" in (BIN / "laird").read_bytes()
 ATTACKER = 62900 + WORKER
 ATTEMPTS = 5  # tests beside this one take processors in bursts
 SECONDS = 2.0
@@ -220,7 +219,7 @@ def held(router: int) -> int:
     return memory_of(router, "RssAnon") + sum(files.values())
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps what is freed")
+@pytest.mark.shipped
 @pytest.mark.parametrize("name", ["kept outputs", "kept letters"])
 def test_many_sessions_have_one_share(start_daemon: Start, name: str) -> None:
     settings = {"work_per_uid": str(SHARE), "sessions": "400", "sessions_per_uid": "100"}

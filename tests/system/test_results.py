@@ -455,7 +455,7 @@ def test_a_person_may_think(client: Client, session: str) -> None:
 # ---- other requests ----
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_a_small_answer_takes_little(client: Client, session: str) -> None:
     """What is kept is the answer, and not the buffer that it was made in."""
     client.open(session, "many")

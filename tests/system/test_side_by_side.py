@@ -55,7 +55,7 @@ def test_a_busy_session_delays_nobody(client: Client, neighbour: Client, session
     assert client.finish(cell, m.ExecReply).cause == "shutdown"
 
 
-@pytest.mark.memory
+@pytest.mark.shipped
 def test_a_flood_to_a_client_that_does_not_read(daemon: Daemon, neighbour: Client, session: str) -> None:
     deaf = daemon.client()
     deaf.open(session)
