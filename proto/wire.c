@@ -5,21 +5,8 @@
 
 #include <math.h>
 
-enum kind {
-	KIND_NONE,
-	KIND_NIL,
-	KIND_FLAG,
-	KIND_UINT,
-	KIND_INT,
-	KIND_REAL,
-	KIND_STR,
-	KIND_BIN,
-	KIND_ARRAY,
-	KIND_MAP
-};
-
 struct head {
-	enum kind kind;
+	enum wire_kind kind;
 	union {
 		uint64_t number; /* flag, uint; int as two's complement; length of str and bin; count of array and
 				    map */
@@ -35,12 +22,14 @@ struct cursor {
 static const struct {
 	uint8_t kind, width;
 } heads[32] = {
-	[0x00] = {KIND_NIL, 0},	  [0x02] = {KIND_FLAG, 0}, [0x03] = {KIND_FLAG, 0}, [0x04] = {KIND_BIN, 1},
-	[0x05] = {KIND_BIN, 2},	  [0x06] = {KIND_BIN, 4},  [0x0a] = {KIND_REAL, 4}, [0x0b] = {KIND_REAL, 8},
-	[0x0c] = {KIND_UINT, 1},  [0x0d] = {KIND_UINT, 2}, [0x0e] = {KIND_UINT, 4}, [0x0f] = {KIND_UINT, 8},
-	[0x10] = {KIND_INT, 1},	  [0x11] = {KIND_INT, 2},  [0x12] = {KIND_INT, 4},  [0x13] = {KIND_INT, 8},
-	[0x19] = {KIND_STR, 1},	  [0x1a] = {KIND_STR, 2},  [0x1b] = {KIND_STR, 4},  [0x1c] = {KIND_ARRAY, 2},
-	[0x1d] = {KIND_ARRAY, 4}, [0x1e] = {KIND_MAP, 2},  [0x1f] = {KIND_MAP, 4},
+	[0x00] = {WIRE_KIND_NIL, 0},  [0x02] = {WIRE_KIND_FLAG, 0},  [0x03] = {WIRE_KIND_FLAG, 0},
+	[0x04] = {WIRE_KIND_BIN, 1},  [0x05] = {WIRE_KIND_BIN, 2},   [0x06] = {WIRE_KIND_BIN, 4},
+	[0x0a] = {WIRE_KIND_REAL, 4}, [0x0b] = {WIRE_KIND_REAL, 8},  [0x0c] = {WIRE_KIND_UINT, 1},
+	[0x0d] = {WIRE_KIND_UINT, 2}, [0x0e] = {WIRE_KIND_UINT, 4},  [0x0f] = {WIRE_KIND_UINT, 8},
+	[0x10] = {WIRE_KIND_INT, 1},  [0x11] = {WIRE_KIND_INT, 2},   [0x12] = {WIRE_KIND_INT, 4},
+	[0x13] = {WIRE_KIND_INT, 8},  [0x19] = {WIRE_KIND_STR, 1},   [0x1a] = {WIRE_KIND_STR, 2},
+	[0x1b] = {WIRE_KIND_STR, 4},  [0x1c] = {WIRE_KIND_ARRAY, 2}, [0x1d] = {WIRE_KIND_ARRAY, 4},
+	[0x1e] = {WIRE_KIND_MAP, 2},  [0x1f] = {WIRE_KIND_MAP, 4},
 };
 
 static struct cursor cursor_of(struct bytes data)
@@ -68,12 +57,12 @@ static bool number_read(struct cursor *cursor, unsigned width, uint64_t *number)
 static void head_signed(struct head *head, unsigned width)
 {
 	unsigned unused = 64 - 8 * width;
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no KIND_INT has a width of 0 */
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no WIRE_KIND_INT has a width of 0 */
 	int64_t value = (int64_t)(head->number << unused) >> unused;
 
 	head->number = (uint64_t)value;
 	if (value >= 0)
-		head->kind = KIND_UINT;
+		head->kind = WIRE_KIND_UINT;
 }
 
 static void head_real(struct head *head, unsigned width)
@@ -96,13 +85,13 @@ static bool head_read_wide(struct cursor *cursor, uint8_t byte, struct head *hea
 	unsigned width = heads[byte - 0xc0].width;
 
 	head->kind = heads[byte - 0xc0].kind;
-	if (head->kind == KIND_NONE || !number_read(cursor, width, &head->number))
+	if (head->kind == WIRE_KIND_NONE || !number_read(cursor, width, &head->number))
 		return false;
-	if (head->kind == KIND_FLAG)
+	if (head->kind == WIRE_KIND_FLAG)
 		head->number = byte == 0xc3;
-	else if (head->kind == KIND_INT)
+	else if (head->kind == WIRE_KIND_INT)
 		head_signed(head, width);
-	else if (head->kind == KIND_REAL)
+	else if (head->kind == WIRE_KIND_REAL)
 		head_real(head, width);
 	return true;
 }
@@ -118,31 +107,31 @@ static bool head_read(struct cursor *cursor, struct head *head)
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a cursor of nothing is at its end */
 	byte = *cursor->at++;
 	if (byte <= 0x7f)
-		*head = (struct head){.kind = KIND_UINT, .number = byte};
+		*head = (struct head){.kind = WIRE_KIND_UINT, .number = byte};
 	else if (byte <= 0x8f)
-		*head = (struct head){.kind = KIND_MAP, .number = byte & 0x0f};
+		*head = (struct head){.kind = WIRE_KIND_MAP, .number = byte & 0x0f};
 	else if (byte <= 0x9f)
-		*head = (struct head){.kind = KIND_ARRAY, .number = byte & 0x0f};
+		*head = (struct head){.kind = WIRE_KIND_ARRAY, .number = byte & 0x0f};
 	else if (byte <= 0xbf)
-		*head = (struct head){.kind = KIND_STR, .number = byte & 0x1f};
+		*head = (struct head){.kind = WIRE_KIND_STR, .number = byte & 0x1f};
 	else if (byte >= 0xe0)
-		*head = (struct head){.kind = KIND_INT, .number = (uint64_t)(int64_t)(int8_t)byte};
+		*head = (struct head){.kind = WIRE_KIND_INT, .number = (uint64_t)(int64_t)(int8_t)byte};
 	else if (!head_read_wide(cursor, byte, head))
 		return false;
 
 	switch (head->kind) {
-	case KIND_STR:
-	case KIND_BIN:
-	case KIND_ARRAY:
+	case WIRE_KIND_STR:
+	case WIRE_KIND_BIN:
+	case WIRE_KIND_ARRAY:
 		return head->number <= cursor_left(cursor);
-	case KIND_MAP:
+	case WIRE_KIND_MAP:
 		return head->number <= cursor_left(cursor) / 2;
-	case KIND_NONE:
-	case KIND_NIL:
-	case KIND_FLAG:
-	case KIND_UINT:
-	case KIND_INT:
-	case KIND_REAL:
+	case WIRE_KIND_NONE:
+	case WIRE_KIND_NIL:
+	case WIRE_KIND_FLAG:
+	case WIRE_KIND_UINT:
+	case WIRE_KIND_INT:
+	case WIRE_KIND_REAL:
 		break;
 	}
 	return true;
@@ -164,11 +153,11 @@ static bool scan_value(struct cursor *cursor, unsigned depth, size_t *objects)
 	if (depth == 0 || *objects == 0 || !head_read(cursor, &head))
 		return false;
 	--*objects;
-	if (head.kind == KIND_STR || head.kind == KIND_BIN)
+	if (head.kind == WIRE_KIND_STR || head.kind == WIRE_KIND_BIN)
 		take(cursor, head.number);
-	else if (head.kind == KIND_ARRAY)
+	else if (head.kind == WIRE_KIND_ARRAY)
 		children = head.number;
-	else if (head.kind == KIND_MAP)
+	else if (head.kind == WIRE_KIND_MAP)
 		children = 2 * head.number;
 	for (; children > 0; children--)
 		if (!scan_value(cursor, depth - 1, objects))
@@ -200,19 +189,19 @@ static int frame_open(struct wire_frame *frame, struct bytes data, size_t object
 	*frame = (struct wire_frame){0};
 	if (data.size == 0 || wire_scan(data, WIRE_DEPTH_MAX, objects_max) != data.size)
 		return WIRE_E_MALFORMED;
-	if (!head_read(&cursor, &head) || head.kind != KIND_ARRAY || head.number < 1)
+	if (!head_read(&cursor, &head) || head.kind != WIRE_KIND_ARRAY || head.number < 1)
 		return WIRE_E_MALFORMED;
 	if (head.number == 3) {
-		if (!head_read(&cursor, &head) || head.kind != KIND_UINT)
+		if (!head_read(&cursor, &head) || head.kind != WIRE_KIND_UINT)
 			return WIRE_E_MALFORMED;
 		frame->version = head.number;
 		if (frame->version != WIRE_VERSION)
 			return WIRE_E_VERSION;
-		if (!head_read(&cursor, &head) || head.kind != KIND_STR)
+		if (!head_read(&cursor, &head) || head.kind != WIRE_KIND_STR)
 			return WIRE_E_MALFORMED;
 		frame->type = take(&cursor, head.number);
 		frame->body = (struct bytes){.data = (const char *)cursor.at, .size = cursor_left(&cursor)};
-		if (head_read(&cursor, &head) && head.kind == KIND_MAP)
+		if (head_read(&cursor, &head) && head.kind == WIRE_KIND_MAP)
 			return 0;
 	}
 	return WIRE_E_MALFORMED;
@@ -245,30 +234,30 @@ static bool value_read(void *slot, enum wire_type type, struct bytes span)
 	switch (type) {
 	case WIRE_FLAG:
 		*(bool *)slot = head.number;
-		return head.kind == KIND_FLAG;
+		return head.kind == WIRE_KIND_FLAG;
 	case WIRE_UINT:
 		*(uint64_t *)slot = head.number;
-		return head.kind == KIND_UINT;
+		return head.kind == WIRE_KIND_UINT;
 	case WIRE_INT:
 		*(int64_t *)slot = (int64_t)head.number;
-		return head.kind == KIND_INT || (head.kind == KIND_UINT && head.number <= INT64_MAX);
+		return head.kind == WIRE_KIND_INT || (head.kind == WIRE_KIND_UINT && head.number <= INT64_MAX);
 	case WIRE_REAL:
-		if (head.kind == KIND_REAL)
+		if (head.kind == WIRE_KIND_REAL)
 			*(double *)slot = head.real;
-		else if (head.kind == KIND_UINT)
+		else if (head.kind == WIRE_KIND_UINT)
 			*(double *)slot = (double)head.number;
-		else if (head.kind == KIND_INT)
+		else if (head.kind == WIRE_KIND_INT)
 			*(double *)slot = (double)(int64_t)head.number;
 		else
 			return false;
 		return isfinite(*(double *)slot);
 	case WIRE_STR:
-		if (head.kind != KIND_STR)
+		if (head.kind != WIRE_KIND_STR)
 			return false;
 		*(struct bytes *)slot = take(&cursor, head.number);
 		return utf8_valid(*(struct bytes *)slot);
 	case WIRE_BIN:
-		if (head.kind != KIND_STR && head.kind != KIND_BIN)
+		if (head.kind != WIRE_KIND_STR && head.kind != WIRE_KIND_BIN)
 			return false;
 		*(struct bytes *)slot = take(&cursor, head.number);
 		return true;
@@ -317,14 +306,14 @@ static int decode(void *out, const struct wire_schema *schema, struct bytes body
 	uint64_t seen = 0;
 
 	memset(out, 0, schema->size);
-	if (!head_read(&cursor, &head) || head.kind != KIND_MAP)
+	if (!head_read(&cursor, &head) || head.kind != WIRE_KIND_MAP)
 		return fault_set(fault, BYTES("body"), "a map");
 	for (uint64_t n = head.number; n > 0; n--) {
 		struct bytes name, value;
 		const struct wire_field *field;
 		size_t i;
 
-		if (!head_read(&cursor, &key) || key.kind != KIND_STR)
+		if (!head_read(&cursor, &key) || key.kind != WIRE_KIND_STR)
 			return fault_set(fault, BYTES("body"), "a map with keys of str");
 		name = take(&cursor, key.number);
 		value = span_read(&cursor);
@@ -358,12 +347,12 @@ struct bytes wire_find(struct bytes body, struct bytes wanted)
 	struct cursor cursor = cursor_of(body);
 	struct head head, key;
 
-	if (!head_read(&cursor, &head) || head.kind != KIND_MAP)
+	if (!head_read(&cursor, &head) || head.kind != WIRE_KIND_MAP)
 		return (struct bytes){.data = NULL};
 	for (uint64_t n = head.number; n > 0; n--) {
 		struct bytes name, value;
 
-		if (!head_read(&cursor, &key) || key.kind != KIND_STR)
+		if (!head_read(&cursor, &key) || key.kind != WIRE_KIND_STR)
 			break;
 		name = take(&cursor, key.number);
 		value = span_read(&cursor);
@@ -553,71 +542,94 @@ size_t wire_count(struct bytes raw)
 	struct cursor cursor = cursor_of(raw);
 	struct head head;
 
-	return raw.data && head_read(&cursor, &head) && head.kind == KIND_ARRAY ? head.number : 0;
+	return raw.data && head_read(&cursor, &head) && head.kind == WIRE_KIND_ARRAY ? head.number : 0;
+}
+
+struct wire_value wire_value_of(struct bytes raw)
+{
+	struct cursor cursor = cursor_of(raw);
+	struct wire_value value = {.kind = WIRE_KIND_NONE};
+	struct head head;
+
+	if (!head_read(&cursor, &head))
+		return value;
+	value.kind = head.kind;
+	if (head.kind == WIRE_KIND_REAL)
+		value.real = head.real;
+	else
+		value.number = head.number;
+	value.inside =
+		take(&cursor,
+		     head.kind == WIRE_KIND_STR || head.kind == WIRE_KIND_BIN ? head.number : cursor_left(&cursor));
+	return value;
+}
+
+struct bytes wire_take(struct bytes *rest)
+{
+	struct cursor cursor = cursor_of(*rest);
+	struct bytes value = span_read(&cursor);
+
+	*rest = (struct bytes){.data = (const char *)cursor.at, .size = cursor_left(&cursor)};
+	return value;
+}
+
+/* The elements of @raw from *@cursorp on; absent if it is not of @kind, or at its end. */
+static struct bytes elements_from(struct bytes raw, enum wire_kind kind, size_t *cursorp)
+{
+	struct wire_value value = wire_value_of(raw);
+
+	if (value.kind != kind)
+		return (struct bytes){.data = NULL};
+	if (*cursorp == 0)
+		*cursorp = (size_t)(value.inside.data - raw.data);
+	return (struct bytes){.data = raw.data + *cursorp, .size = raw.size - MIN(*cursorp, raw.size)};
 }
 
 bool wire_next(struct bytes raw, size_t *cursorp, struct bytes *item)
 {
-	struct cursor cursor = cursor_of(raw);
-	struct head head;
+	struct bytes rest = elements_from(raw, WIRE_KIND_ARRAY, cursorp);
 
-	if (!raw.data || !head_read(&cursor, &head) || head.kind != KIND_ARRAY)
+	if (rest.size == 0)
 		return false;
-	if (*cursorp == 0)
-		*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
-	if (*cursorp >= raw.size)
-		return false;
-	*item = (struct bytes){.data = raw.data + *cursorp, .size = raw.size - *cursorp};
-	item->size = wire_scan(*item, WIRE_DEPTH_MAX, item->size);
+	*item = wire_take(&rest);
 	*cursorp += item->size;
 	return item->size > 0;
 }
 
 bool wire_next_string(struct bytes raw, size_t *cursorp, struct bytes *item)
 {
-	struct cursor cursor = cursor_of(raw);
-	struct head head;
+	struct bytes rest = elements_from(raw, WIRE_KIND_ARRAY, cursorp);
+	struct wire_value value = wire_value_of(rest);
 
-	if (!raw.data || !head_read(&cursor, &head) || head.kind != KIND_ARRAY)
+	if (value.kind != WIRE_KIND_STR)
 		return false;
-	if (*cursorp == 0)
-		*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
-	cursor.at = (const uint8_t *)raw.data + *cursorp;
-	if (!head_read(&cursor, &head) || head.kind != KIND_STR)
-		return false;
-	*item = take(&cursor, head.number);
-	*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
+	*item = value.inside;
+	*cursorp = (size_t)(item->data + item->size - raw.data);
 	return utf8_valid(*item);
 }
 
 bool wire_next_pair(struct bytes raw, size_t *cursorp, struct bytes *key, struct bytes *value)
 {
-	struct cursor cursor = cursor_of(raw);
-	struct head head;
+	struct bytes rest = elements_from(raw, WIRE_KIND_MAP, cursorp);
+	struct wire_value name = wire_value_of(rest);
 
-	if (!raw.data || !head_read(&cursor, &head) || head.kind != KIND_MAP)
+	if (name.kind != WIRE_KIND_STR)
 		return false;
-	if (*cursorp == 0)
-		*cursorp = (size_t)(cursor.at - (const uint8_t *)raw.data);
-	cursor.at = (const uint8_t *)raw.data + *cursorp;
-	if (!head_read(&cursor, &head) || head.kind != KIND_STR)
-		return false;
-	*key = take(&cursor, head.number);
-	*value = (struct bytes){.data = (const char *)cursor.at, .size = cursor_left(&cursor)};
-	value->size = wire_scan(*value, WIRE_DEPTH_MAX, value->size);
+	*key = name.inside;
+	(void)wire_take(&rest);
+	*value = wire_take(&rest);
 	*cursorp = (size_t)(value->data + value->size - raw.data);
 	return value->size > 0 && utf8_valid(*key);
 }
 
 bool wire_read_span(struct bytes value, struct bytes *span, bool *binary)
 {
-	struct cursor cursor = cursor_of(value);
-	struct head head;
+	struct wire_value read = wire_value_of(value);
 
-	if (!value.data || !head_read(&cursor, &head) || (head.kind != KIND_STR && head.kind != KIND_BIN))
+	if (read.kind != WIRE_KIND_STR && read.kind != WIRE_KIND_BIN)
 		return false;
-	*span = take(&cursor, head.number);
-	*binary = head.kind == KIND_BIN;
+	*span = read.inside;
+	*binary = read.kind == WIRE_KIND_BIN;
 	return *binary || utf8_valid(*span);
 }
 

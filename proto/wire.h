@@ -95,6 +95,31 @@ int wire_encode_body(msgpack_sbuffer *buffer, const struct wire_schema *schema, 
  */
 int wire_readdress(msgpack_sbuffer *buffer, struct bytes data, uint64_t id);
 
+enum wire_kind {
+	WIRE_KIND_NONE,
+	WIRE_KIND_NIL,
+	WIRE_KIND_FLAG,
+	WIRE_KIND_UINT,
+	WIRE_KIND_INT,
+	WIRE_KIND_REAL,
+	WIRE_KIND_STR,
+	WIRE_KIND_BIN,
+	WIRE_KIND_ARRAY,
+	WIRE_KIND_MAP
+};
+
+struct wire_value {
+	enum wire_kind kind;
+	uint64_t number; /* of a flag, uint or int (as two's complement); count of an array or map */
+	double real;
+	struct bytes inside; /* a str or bin; all after the head of an array or map */
+};
+
+/* The value at the start of @raw, already scanned; WIRE_KIND_NONE if there is none. */
+struct wire_value wire_value_of(struct bytes raw);
+/* Cut the first value off *@rest, already scanned. Its size is 0 if there is none. */
+struct bytes wire_take(struct bytes *rest);
+
 /* Walk an already scanned array of strings. Start with *@cursor == 0. Returns true and sets @item while there is
  * one; false at the end, or when @raw is absent or anything but an array of str. */
 bool wire_next_string(struct bytes raw, size_t *cursor, struct bytes *item);

@@ -1,11 +1,11 @@
 /* The lines of the audit log. A text is cut at the length of the longest path. */
 #include "audit_log.h"
 
-#include "audit/arguments.h"
 #include "base/log.h"
 #include "sessions.h"
 
 #include "proto/clock.h"
+#include "proto/json.h"
 #include "proto/sha256.h"
 
 #include <inttypes.h>
@@ -15,6 +15,8 @@
 #define TEXT_MAX 4096
 /* Of the code of a cell in a line. */
 #define CODE_MAX ((size_t)64 << 10)
+/* Of the arguments of a call, as JSON. */
+#define ARGUMENTS_MAX ((size_t)64 << 10)
 
 /* ---- the log ---- */
 
@@ -239,6 +241,16 @@ void audit_log_blocked(const struct session *session, const struct cell *cell, s
 		json_decref(lines);
 }
 
+/* Null if there are too many for a line, or no value that JSON has. */
+static void arguments_add(json_t *line, struct bytes arguments)
+{
+	bool cut = true;
+	_cleanup_(freep) char *text = json_text(arguments, ARGUMENTS_MAX, &cut);
+	json_t *json = text && !cut ? json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
+
+	(void)json_object_set_new(line, "arguments", json ? json : json_null());
+}
+
 /* @answer, @by: NULL if there is no such thing. */
 static void put_call(const struct session *session, const struct call *call, const char *outcome,
 		     const struct returned_message *answer, const uid_t *by)
@@ -258,7 +270,7 @@ static void put_call(const struct session *session, const struct call *call, con
 	if (by)
 		number_add(line, "by", *by);
 	if (session->profile->call_log == CALL_LOG_ARGUMENTS)
-		(void)json_object_set_new(line, "arguments", arguments_as_json(call->arguments));
+		arguments_add(line, call->arguments);
 	note(session, json_pack("[o]", line));
 }
 

@@ -143,11 +143,11 @@ def test_hostile_arguments_are_shown_tamely(s: Session) -> None:
     s.run("tools.pay('\\x1b[2J\\u202e\"\\udcff'.encode('utf-8', 'replace').decode() + 'z' * 500, 1)")
     s.run("tools.order({'deep': [[[[1]]]], 'n': None, 'b': b'123', 'f': 2.0, 't': True, 'i': -70000})")
     text = told(s.undo(2).effects)
-    assert text[0].startswith('called pay(to="\\x1b[2J\\xe2\\x80\\xae\\"?zzz') and text[0].endswith(
+    assert text[0].startswith('called pay(to="\\u001b[2J\\xe2\\x80\\xae\\"?zzz') and text[0].endswith(
         '...", amount=1) in cell 2'
     )
     assert text[1] == (
-        'called order(items={"deep": [[[...]]], "n": None, "b": <3 bytes>, "f": 2.0, "t": True, "i": -70000}) in cell 3'
+        'called order(items={"deep": [[[[1]]]], "n": null, "b": "MTIz", "f": 2.0, "t": true, "i": -70000}) in cell 3'
     )
 
 

@@ -22,8 +22,8 @@ static void test_values(void)
 			   "bob\xa6"
 			   "amount\x05"),
 		      "pay(to=\"bob\", amount=5)"));
-	CHECK(!strcmp(TEXT("\x81\xa1n\xc0"), "pay(n=None)"));
-	CHECK(!strcmp(TEXT("\x82\xa1n\xc2\xa1m\xc3"), "pay(n=False, m=True)"));
+	CHECK(!strcmp(TEXT("\x81\xa1n\xc0"), "pay(n=null)"));
+	CHECK(!strcmp(TEXT("\x82\xa1n\xc2\xa1m\xc3"), "pay(n=false, m=true)"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xff"), "pay(n=-1)"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xd0\x80"), "pay(n=-128)"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xd3\x80\0\0\0\0\0\0\0"), "pay(n=-9223372036854775808)"));
@@ -31,23 +31,22 @@ static void test_values(void)
 	CHECK(!strcmp(TEXT("\x81\xa1n\xcb\x40\0\0\0\0\0\0\0"), "pay(n=2.0)"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xcb\x3f\xb9\x99\x99\x99\x99\x99\x9a"), "pay(n=0.1)"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xca\x3f\0\0\0"), "pay(n=0.5)"));
-	CHECK(!strcmp(TEXT("\x81\xa1n\xc4\x02\0\0"), "pay(n=<2 bytes>)"));
-	CHECK(!strcmp(TEXT("\x81\xa1n\x92\x01\x81\xa1k\x91\x91\x91\x02"), "pay(n=[1, {\"k\": [[...]]}])"));
+	CHECK(!strcmp(TEXT("\x81\xa1n\xc4\x02\0\0"), "pay(n=\"AAA=\")"));
+	CHECK(!strcmp(TEXT("\x81\xa1n\x92\x01\x81\xa1k\x91\x91\x91\x02"), "pay(n=[1, {\"k\": [[[2]]]}])"));
 }
 
 static void test_hostile(void)
 {
-	CHECK(!strcmp(TEXT("\x81\xa1n\xa4\x1b\"\\\n"), "pay(n=\"\\x1b\\\"\\\\\\n\")"));
+	CHECK(!strcmp(TEXT("\x81\xa1n\xa4\x1b\"\\\n"), "pay(n=\"\\u001b\\\"\\\\\\n\")"));
 	/* NOLINTNEXTLINE(misc-misleading-bidirectional): that is what it is about */
 	CHECK(!strcmp(TEXT("\x81\xa1n\xa3\xe2\x80\xae"), "pay(n=\"\\xe2\\x80\\xae\")"));
 	CHECK(!strcmp(TEXT("\x81\xa1n\xa2\xc3\xa9"), "pay(n=\"\xc3\xa9\")"));
-	CHECK(!strcmp(TEXT("\x81\xa2\x1bn\x01"), "pay(\"\\x1bn\"=1)"));
+	CHECK(!strcmp(TEXT("\x81\xa2\x1bn\x01"), "pay(\"\\u001bn\"=1)"));
 	CHECK(!strcmp(TEXT("\x81\xa5"
 			   "a=1,b\x01"),
 		      "pay(\"a=1,b\"=1)"));
-	/* Nothing is left out without a word. */
-	CHECK(!strcmp(TEXT("\x81\xa1n\x82\x05\x02\xa1k\x01"), "pay(n={...})"));
-	/* What is no map has no arguments, and what is cut off ends. */
+	CHECK(!strcmp(TEXT("\x81\xa1n\x82\x05\x02\xa1k\x01"), "pay(n={\"5\": 2, \"k\": 1})"));
+	/* What is not a map has no arguments, and what is cut off ends. */
 	CHECK(!strcmp(TEXT("\x01"), "pay()"));
 }
 
