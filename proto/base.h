@@ -51,10 +51,12 @@ static inline bool bytes_is(struct bytes a, const char *string)
 	return a.data && bytes_equal(a, bytes_of(string));
 }
 
-/* Whether a negative errno says that descriptors or memory are scarce: there may be some again in a moment. */
+/* Whether a negative errno says that descriptors, memory or processes are scarce: there may be some again in a
+ * moment. */
 static inline bool is_scarcity(int r)
 {
-	return r == -ETOOMANYREFS || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS || r == -ENOSPC;
+	return r == -ETOOMANYREFS || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS ||
+	       r == -ENOSPC || r == -EAGAIN;
 }
 
 static inline int fd_close(int fd)

@@ -150,6 +150,8 @@ void session_restore_after_sweep(struct session *session, const struct details *
 /* Its files are those of the state, as far as they can be. */
 void session_restore_after_files(struct session *session);
 void session_restore_older(struct session *session, const struct details *details);
+/* The frozen interpreter answers, but could not fork. */
+void session_on_unforked(struct session *session, const struct details *details);
 void session_adopt_restored(struct session *session, const struct details *details);
 /* Its cell has not begun: it waits again, for another interpreter. */
 void session_put_back(struct session *session);

@@ -469,8 +469,10 @@ static int on_spawned(struct session *session, struct bytes body, struct wire_fa
 	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
 		return WIRE_E_FIELD;
 	list_for_each (member, &session->warden->tenants, tenant.node)
-		if (member->state == SESSION_RESTORING && member->live->serial == spawned.serial)
-			session_event(member, spawned.pid ? EVENT_SPAWNED : EVENT_LOST, &details);
+		if (member->state == SESSION_RESTORING && member->live->serial == spawned.serial && !spawned.pid)
+			session_on_unforked(member, &details);
+		else if (member->state == SESSION_RESTORING && member->live->serial == spawned.serial)
+			session_event(member, EVENT_SPAWNED, &details);
 		else if (member->successor && member->successor->serial == spawned.serial &&
 			 !member->successor->adopted)
 			session_on_successor(member, spawned.pid);

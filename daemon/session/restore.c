@@ -36,6 +36,7 @@ static void restored(struct session *session)
 	session->target = NULL;
 	session->growing = false;
 	session->kill_cause = NULL;
+	session->scarce_until = 0;
 	if (session->cell) {
 		session->verdict.restored = session->at;
 		if (session->exact || target)
@@ -74,16 +75,22 @@ static void restored(struct session *session)
 	session_begin_idle(session);
 }
 
-/* The next interpreter could not be made. If only descriptors or memory were scarce, it is tried again after
- * another sweep, for as long as that may take. */
+/* Again after another sweep. */
+static void restore_later(struct session *session)
+{
+	session->live = warden_discard(session->warden, session->live);
+	if (session->state != SESSION_SWEEPING)
+		session_deadline(session, DEATH_US);
+	session->state = SESSION_SWEEPING;
+	warden_sweep(session->warden, &session->tenant);
+}
+
+/* The next interpreter could not be made. If only descriptors or memory were scarce, it is tried again, for as long
+ * as a sweep may take. */
 static void restore_failed(struct session *session, int error)
 {
 	if (is_scarcity(error) && !operation_is_birth(session)) {
-		session->live = warden_discard(session->warden, session->live);
-		if (session->state != SESSION_SWEEPING)
-			session_deadline(session, DEATH_US);
-		session->state = SESSION_SWEEPING;
-		warden_sweep(session->warden, &session->tenant);
+		restore_later(session);
 		return;
 	}
 	log_error(session->name, "cannot start another interpreter: %s", strerror(-error));
@@ -204,6 +211,37 @@ void session_restore_older(struct session *session, const struct details *detail
 		 broken->cell);
 	session->target = broken->parent;
 	session_forget(session, broken);
+	session->state = SESSION_SWEEPING;
+	session_restore_after_sweep(session, details);
+}
+
+/* Processes or memory are scarce, which says nothing against the checkpoint. If they stay so, an older one may be
+ * had for less; this one is kept. */
+void session_on_unforked(struct session *session, const struct details *details)
+{
+	uint64_t now = event_now();
+
+	if (operation_is_birth(session) || session->midway || (!session->target && !session->growing)) {
+		session_event(session, EVENT_LOST, details);
+		return;
+	}
+	if (!session->scarce_until)
+		session->scarce_until = now + DEATH_US;
+	if (now < session->scarce_until) {
+		restore_later(session);
+		return;
+	}
+	if (!session->target) {
+		session_event(session, EVENT_LOST, details);
+		return;
+	}
+	log_warn(session->name,
+		 "no process can be forked from the checkpoint after cell %" PRIu64
+		 ", which is kept: going further back",
+		 session->target->cell);
+	session_let_source_go(session);
+	session->live = warden_discard(session->warden, session->live);
+	session->target = session->target->parent;
 	session->state = SESSION_SWEEPING;
 	session_restore_after_sweep(session, details);
 }
@@ -334,7 +372,8 @@ void session_restore_after_files(struct session *session)
 void session_restore_after_sweep(struct session *session, const struct details *details)
 {
 	(void)details;
-	if (!filing_bring(session))
+	/* Before something was scarce, the files were brought back. */
+	if (event_now() < session->scarce_until || !filing_bring(session))
 		session_restore_after_files(session);
 }
 

@@ -128,8 +128,9 @@ struct session {
 	struct list operations;	     /* on checkpoints, and questions, waiting for an idle moment */
 	struct operation *operation; /* the one under way */
 	uint64_t n_questions;
-	uint64_t n_forgotten; /* checkpoints since the last reply */
-	unsigned idle_deaths; /* of interpreters made from one state, since a cell ended */
+	uint64_t n_forgotten;  /* checkpoints since the last reply */
+	uint64_t scarce_until; /* so long is waited for a process to go back with; 0: none has failed */
+	unsigned idle_deaths;  /* of interpreters made from one state, since a cell ended */
 
 	/* What comes of its files when it goes back: filing.h. Numbers are those of its warden; 0: there are none.
 	 */

@@ -26,6 +26,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* How often a frozen copy tries to fork, and how long it waits in between. */
+#define FORK_TRIES 50
+#define FORK_PAUSE_NS 10000000
 #define FD_FLOOR 100
 /* How many descriptors lie from the floor on: the channel and its spare, the buffers, copies of stdout and stderr,
  * the channel of a copy, the warden's bell. */
@@ -254,6 +257,20 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 	return 0;
 }
 
+/* Processes and memory may be scarce for a moment, while what a cell has left dies. Who holds is forked while it
+ * lives still, and does not wait for that. */
+static pid_t fork_in_time(bool hold)
+{
+	static const struct timespec pause = {.tv_nsec = FORK_PAUSE_NS};
+	pid_t pid = fork_sibling(0, NULL);
+
+	for (int i = 0; !hold && is_scarcity(pid) && i < FORK_TRIES; i++) {
+		(void)nanosleep(&pause, NULL);
+		pid = fork_sibling(0, NULL);
+	}
+	return pid;
+}
+
 static int serve_spawn(const struct wire_frame *message, bool *alive)
 {
 	struct spawned_message spawned;
@@ -265,7 +282,7 @@ static int serve_spawn(const struct wire_frame *message, bool *alive)
 	r = exec_channel_decode(&spawn, &spawn_message_schema, message);
 	if (r || !fds)
 		return r ? r : -EBADMSG;
-	pid = fork_sibling(0, NULL);
+	pid = fork_in_time(spawn.hold);
 	if (pid == 0) {
 		*alive = true;
 		return come_alive(&spawn, fds);
@@ -273,8 +290,8 @@ static int serve_spawn(const struct wire_frame *message, bool *alive)
 	exec_channel_drop_fds();
 	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)MAX(pid, 0)};
 	r = exec_channel_send(&spawned_message_schema, &spawned);
-	/* The outlets of this copy now belong to the new interpreter. */
-	outlets_cut();
+	if (pid > 0) /* the outlets of this copy belong to the new interpreter now */
+		outlets_cut();
 	return r;
 }
 

@@ -4,12 +4,15 @@ and as an ordinary user, for whom no control group counts."""
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from daemon import Daemon
+from daemon import Daemon, descendants, wait_until
 from lair import Client
 
 ROOT = os.geteuid() == 0
@@ -113,3 +116,33 @@ def test_a_fork_bomb_of_a_thousand(daemon: Daemon, session: str, bomb: str) -> N
 def test_something_used_up(daemon: Daemon, session: str, what: str) -> None:
     code = f"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{USES[what]}"
     check(daemon, session, code, SOON)
+
+
+def copies(daemon: Daemon) -> list[int]:
+    comms = {it: Path(f"/proc/{it}/comm") for it in descendants(daemon.process.pid)}
+    return [it for it, comm in comms.items() if comm.exists() and comm.read_text() == "lair-frozen\n"]
+
+
+def is_traced(pid: int) -> bool:
+    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+@pytest.mark.parametrize("error", ["EAGAIN", "ENOMEM"])
+def test_forks_of_the_recovery_fail(daemon: Daemon, session: str, error: str) -> None:
+    """For more than a second: it is waited, and no checkpoint is given up for that."""
+    client: Client = daemon.client(timeout=60)
+    client.exec("x = 41; print(x, file=open('file', 'w'))", session)
+    client.exec("y = x + 1", session)
+    wait_until(lambda: {1, 2} <= {it.cell for it in client.checkpoints(session)}, "both are saved")
+    frozen = copies(daemon)
+    inject = f"inject=clone:error={error}:when=1..120"
+    command = ["strace", "-qq", "-o", os.devnull, "-e", "trace=clone", "-e", inject]
+    with subprocess.Popen([*command, *(f"-p{it}" for it in frozen)]) as strace:
+        wait_until(lambda: all(map(is_traced, frozen)), "they are traced")
+        reply = client.exec("import os; x = 'changed'; open('file', 'w').write(x); os._exit(9)", session)
+        strace.terminate()
+    assert (reply.state, reply.cause, reply.restored) == ("rolled_back", "exit", 2), reply
+    assert [it["path"] for it in reply.files or ()] == [b"file"] and reply.files_stay is None
+    assert client.exec("x, y, open('file').read()", session).text == "(41, 42, '41\\n')"
+    assert "broken" not in daemon.log()
