@@ -1,4 +1,4 @@
-"""Writes lair/messages.py, and tests/system/internal.py, from the tables of proto/message.h, and lair/causes.py from proto/causes.h.
+"""Writes lair/messages.py from the tables of proto/message.h, and lair/causes.py from proto/causes.h.
 
 Run it when those have changed. tests/system/test_codec.py finds what has not been written anew.
 """
@@ -11,7 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "client/python/lair/messages.py"
-INTERNAL = ROOT / "tests/system/internal.py"
 CAUSES = ROOT / "client/python/lair/causes.py"
 # Where the messages of clients end in the header.
 BORDER = "/* ---- router to template"
@@ -154,17 +153,23 @@ def causes() -> str:
     return "".join(parts)
 
 
+def internal() -> str:
+    """The module of the messages behind the router. Only tests need them."""
+    text = (ROOT / "proto/message.h").read_text()
+    made = [Header(text).message(*it) for it in _MESSAGE.findall(text.split(BORDER)[1])]
+    return module("The messages behind the router.", "lair.codec", made)
+
+
 def modules() -> dict[Path, str]:
     """The files, and what belongs in them."""
     text = (ROOT / "proto/message.h").read_text()
     header = Header(text)
-    of_clients, internal = (_MESSAGE.findall(part) for part in text.split(BORDER))
+    of_clients = _MESSAGE.findall(text.split(BORDER)[0])
     parts = [REQUEST, *(header.message(*it) for it in sorted(of_clients, key=lambda it: it[0] != "empty_reply"))]
     events = " | ".join(class_name(name) for name, *_ in of_clients if name.endswith("_event"))
     return {
         CLIENTS: module("What clients and laird say to each other.", ".codec", parts, EVENTS.format(events)),
         CAUSES: causes(),
-        INTERNAL: module("The messages behind the router.", "lair.codec", [header.message(*it) for it in internal]),
     }
 
 
