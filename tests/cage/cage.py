@@ -86,7 +86,7 @@ SHAPES = [
 
 LIMITS: Dict[str, Any] = {
     "subprocess": False,
-    "memory": 256 << 20,
+    "memory": 512 << 20,
     "processes": 64,
     "open_files": 256,
     "file_size": 64 << 20,

@@ -108,7 +108,7 @@ def check_example(host: Host, python: Interpreter, example: Path) -> None:
         SURVIVOR_CHECK="1",
         RACE_S="1",
         MAXPROC="64",
-        MEM_MB="256",
+        MEM_MB="512",
         INODES="70000",
     )
     for top in ("out", "ro"):

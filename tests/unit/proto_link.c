@@ -51,7 +51,7 @@ static void test_sending(size_t size)
 		free(letter);
 		letter = NULL;
 		CHECK(link_read_letter(&letter, fds[1], &header) == -EBADMSG);
-		CHECK(write(fds[1], "y", 1) < 0 && errno == EPERM);
+		CHECK(pwrite(fds[1], "y", 1, 0) < 0 && errno == EPERM);
 	}
 	for (size_t i = 0; i < n_fds; i++)
 		fd_close(fds[i]);

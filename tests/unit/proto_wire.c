@@ -54,6 +54,7 @@ static void test_lengths_are_not_believed(void)
 	CHECK(wire_scan(hex("df 7f ff ff ff 01 02"), 16, 100) == 0);
 	CHECK(wire_scan(hex("c6 ff ff ff ff 00"), 16, 100) == 0);
 	CHECK(wire_scan(hex("db 00 00 00 02 61 62"), 16, 100) == 7);
+	CHECK(wire_scan(hex("db 00 00 00 03 61 62"), 16, 100) == 0);
 	CHECK(wire_scan(hex("91 91 91 c0"), 3, 100) == 0);
 	CHECK(wire_scan(hex("91 91 91 c0"), 4, 100) == 4);
 	CHECK(wire_scan(hex("93 c0 c0 c0"), 16, 3) == 0);
@@ -178,6 +179,7 @@ static void test_reals(void)
 	CHECK(real_of("81 a1 72 ca 3f c0 00 00") == 1.5);
 	CHECK(real_of("81 a1 72 07") == 7.0);
 	CHECK(real_of("81 a1 72 d1 ff 00") == -256.0);
+	CHECK(real_of("81 a1 72 d0 80") == -128.0);
 	CHECK(real_of("81 a1 72 cb 7f f8 00 00 00 00 00 00") == -1.0); /* NaN */
 	CHECK(real_of("81 a1 72 cb 7f f0 00 00 00 00 00 00") == -1.0); /* infinity */
 }

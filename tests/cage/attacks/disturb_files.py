@@ -4,7 +4,7 @@ def attack():
 
     def large():
         with open("large", "wb") as file:
-            file.truncate(1 << 40)
+            file.truncate((64 << 20) + 1)
         return True
 
     return first(large, lambda: [os.open(".", os.O_RDONLY) for _ in range(5000)])

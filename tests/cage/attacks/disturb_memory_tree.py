@@ -16,7 +16,7 @@ def attack():
         pid = os.fork()
         if pid == 0:
             try:
-                hold(writing, 30)
+                hold(writing, 60)
             finally:
                 os._exit(0)
         os.close(writing)
@@ -28,4 +28,4 @@ def attack():
     for pid in alive:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    return f"{len(alive) * 30} MiB" if len(alive) * 30 > 280 else None
+    return f"{len(alive) * 60} MiB" if len(alive) * 60 > 560 else None
