@@ -273,6 +273,7 @@ static void session_met(struct bridge *bridge, const struct lair_session *sessio
 	bridge->cells = bridge->count = session->cells;
 	bridge->comms = bridge->comms || (!session->opened && session->cells > 0);
 	bridge->stay_due = clock_seconds() + STAY_OFTEN;
+	keep_notices(bridge, session);
 }
 
 /* Who can connect may make ZeroMQ keep frames of a message that never ends. Then this process dies, not the host.
@@ -855,6 +856,7 @@ static void bridge_deinit(struct bridge *bridge)
 	free(bridge->gathered.data);
 	free(bridge->gathered.written);
 	free(bridge->outstanding);
+	free(bridge->untold);
 	bridge->signals = fd_close(bridge->signals);
 	bridge->parent = fd_close(bridge->parent);
 	bridge->outstanding_fd = fd_close(bridge->outstanding_fd);

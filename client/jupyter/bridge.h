@@ -100,6 +100,7 @@ struct bridge {
 	size_t n_states;
 	bool comms;		   /* it may have some */
 	struct lair_call *opening; /* the session is being opened: cells wait */
+	char *untold;		   /* what that says of its variables, until a cell shows it; owned */
 	struct lair_call *stay;
 	double stay_due;
 	/* requests */
@@ -194,6 +195,8 @@ void show_display(struct job *job, const struct lair_display *display);
 json_t *forms_of(struct lair_items bundle, json_t **metadatap);
 json_t *result_error(const struct bridge *bridge, const struct lair_result *result);
 void show_notices(struct job *job, const struct lair_result *result);
+/* Whether the variables of the session are back, for the next cell to show. */
+void keep_notices(struct bridge *bridge, const struct lair_session *session);
 void tell_line(struct job *job, const char *format, ...) _printf_(2, 3);
 
 /* questions.c */

@@ -206,10 +206,31 @@ static void notice(void *job, enum note note, const char *words)
 	tell_line(job, "%s", sentence ? sentence : words);
 }
 
+static void notice_keep(void *bridge, enum note note, const char *words)
+{
+	struct bridge *it = bridge;
+	_cleanup_(freep) char *before = it->untold, *sentence = note_sentence(words);
+
+	(void)note;
+	if (asprintf(&it->untold, "%s%s%s", before ? before : "", before ? "\n" : "", sentence ? sentence : words) <
+	    0)
+		it->untold = NULL;
+}
+
+void keep_notices(struct bridge *bridge, const struct lair_session *session)
+{
+	const struct lair_result result = {.loaded = session->loaded};
+
+	result_notes(&result, &style, notice_keep, bridge);
+}
+
 void show_notices(struct job *job, const struct lair_result *result)
 {
 	struct note_style beside = style_of(false);
+	_cleanup_(freep) char *untold = steal_ptr(&job->bridge->untold);
 
+	if (untold)
+		tell_line(job, "%s", untold);
 	result_notes(result, result->cause.data ? &beside : &style, notice, job);
 }
 
