@@ -7,6 +7,7 @@ LAIR_PROPERTY_SEED=N runs the round of that seed first, LAIR_PROPERTY_STEPS=N as
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -91,7 +92,9 @@ PATHS = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/f", "g", "g/a", "g/h"]
 DEATHS = ["os._exit(3)", "os.kill(os.getpid(), 9)", "import ctypes; ctypes.string_at(0)"]
 BEGIN = "import os, resource, shutil, mmap, sqlite3, subprocess, time"
 # Then forks fail, also those for checkpoints; and they do not any more.
-FORKS_FAIL = "few, most = resource.getrlimit(resource.RLIMIT_NPROC); resource.setrlimit(resource.RLIMIT_NPROC, (K, most))"
+FORKS_FAIL = (
+    "few, most = resource.getrlimit(resource.RLIMIT_NPROC); resource.setrlimit(resource.RLIMIT_NPROC, (K, most))"
+)
 FORKS_WORK = "resource.setrlimit(resource.RLIMIT_NPROC, (few, most))"
 
 
@@ -100,6 +103,11 @@ def tree(place: Path) -> dict[str, Any]:
     found = whole_tree(place)
     found["."][1] = 0
     return found
+
+
+def has_run(reply: m.ExecReply) -> bool:
+    """Also one before which the session went back, because another has filled its workspace."""
+    return reply.state == "kept" or reply.returncode in (0, 1)
 
 
 @dataclass(eq=False)
@@ -167,7 +175,7 @@ class Round:
     def run_cell(self, session: Session, code: str) -> None:
         self.tell(session, code)
         reply = self.client.exec(code, session.id)
-        if reply.state != "kept":
+        if not has_run(reply):
             assert self.tight and reply.state == "rolled_back", reply
             self.went_back(session, session.at, reply)
             return
@@ -212,7 +220,7 @@ class Round:
         for it in [self.client.send(m.Exec(id=self.client.new_id(), code=it, session=session.id)) for it in codes]:
             reply = self.client.finish(it, m.ExecReply)
             assert isinstance(reply, m.ExecReply) and (reply.state == "kept" or self.tight)
-            if reply.state == "kept":
+            if has_run(reply):
                 session.at = State(reply.cell, {}, session.at)
         session.at = State(session.at.cell, self.tree_now(session, " ".join(codes)), session.at.before)
         session.states[session.at.cell] = session.at
@@ -261,8 +269,8 @@ class Round:
         ballast.unlink(missing_ok=True)
         left = os.statvfs(self.disk).f_bavail * 4096 - self.random.choice([0, 4096, 65536, DISK])
         self.story.append(f"the disk has {left} bytes less")
-        if left > 0:
-            ballast.write_bytes(bytes(left))
+        with contextlib.suppress(OSError):  # somebody else was faster
+            ballast.write_bytes(bytes(max(left, 0)))
 
     def branch(self, session: Session) -> None:
         cells = [it for it in session.states if it > session.first]
