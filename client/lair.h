@@ -622,11 +622,14 @@ struct lair_result {
 	struct lair_loaded loaded;     /* if the session was opened for this cell */
 	struct lair_ended ended;       /* if the session is new: how the one before ended */
 	uint64_t birth;		       /* of the session: no other session of this id has the same number */
+	struct lair_text language;     /* absent: Python */
 };
 
 struct lair_session {
-	struct lair_text session, profile, state, workspace, level,
-		python; /* python: its version; session: root gets UID/ID if it is another user's */
+	struct lair_text session, profile, state, workspace,
+		level; /* session: root gets UID/ID if it is another user's */
+	struct lair_text language, version,
+		python; /* its name and version; the version if it is Python, else absent */
 	uint64_t uid, cells, queued, pid, memory;
 	double created, idle, idle_left, hard_left;
 	struct lair_items guards;		 /* of text */

@@ -89,7 +89,8 @@ struct language {
 	unsigned (*threads)(void); /* (0): one */
 	/* Work in a copy of the workspace @root, of that @name, and tell in @text where it lies. Returns 0, or -1
 	 * with the reason in @text. */
-	int (*move)(enum language_move how, const char *root, struct bytes name, char *text, size_t size); /* (0) */
+	int (*move)(enum language_move how, const char *root, struct bytes name, char *text,
+		    size_t size); /* (0): chdir */
 
 	/* ---- cells ---- */
 

@@ -333,6 +333,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, duration_ms, REQUIRED)                                                                          \
 	LOADED_FIELDS(F, m)                                                                                        \
 	F(m, REAL, limit, OPTIONAL)                                                                                \
+	F(m, STR, language, OPTIONAL)                                                                              \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, RAW, ended, OPTIONAL)
 /* ended, of a reply or an error: how the session that had the id before came to its end. why: a cause, or stopped,
@@ -430,6 +431,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, idle_left, OPTIONAL)                                                                            \
 	F(m, REAL, hard_left, OPTIONAL)                                                                            \
 	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, STR, language, OPTIONAL)                                                                              \
+	F(m, STR, version, OPTIONAL)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
 	F(m, RAW, guards, OPTIONAL)                                                                                \
 	F(m, UINT, checkpoints, OPTIONAL)                                                                          \
@@ -873,7 +876,8 @@ WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a session waits alrea
 /* rough: it makes wardens for who waits, but has not warmed up yet; it says ready again when it has.
  */
 #define TEMPLATE_READY_FIELDS(F, m)                                                                                \
-	F(m, STR, python, REQUIRED)                                                                                \
+	F(m, STR, language, REQUIRED)                                                                              \
+	F(m, STR, version, REQUIRED)                                                                               \
 	F(m, RAW, missing, OPTIONAL)                                                                               \
 	F(m, FLAG, rough, OPTIONAL)
 #define FAILED_FIELDS(F, m)                                                                                        \
@@ -987,7 +991,8 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 /* The cage is complete. guards: array of str, the mechanisms that really hold; level: their level. */
 #define WARDEN_READY_FIELDS(F, m)                                                                                  \
 	F(m, STR, level, REQUIRED)                                                                                 \
-	F(m, STR, python, OPTIONAL)                                                                                \
+	F(m, STR, language, REQUIRED)                                                                              \
+	F(m, STR, version, OPTIONAL)                                                                               \
 	F(m, RAW, guards, REQUIRED)
 /* An interpreter has died; a sweep kills the processes that it started. status: as from waitpid. */
 #define EXITED_FIELDS(F, m)                                                                                        \

@@ -2,6 +2,7 @@
  * that it is ours and that nobody else may write to it. */
 #include "proto/paths.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -85,6 +86,57 @@ int path_sibling(char path[static PATH_SIZE], const char *name)
 	if (r < 0)
 		return r;
 	return path_format(path, PATH_SIZE - 1, "%s/%s", strcmp(directory, "/") ? directory : "", name);
+}
+
+#define KERNEL "lair-kernel"
+
+/* A version of Python begins with a digit. */
+static bool is_language(const char *name)
+{
+	size_t size = strspn(name, "abcdefghijklmnopqrstuvwxyz");
+
+	return size > 0 && size <= LANGUAGE_MAX && !name[size];
+}
+
+int path_language(char path[static PATH_SIZE], const char *language)
+{
+	char name[sizeof(KERNEL) + 1 + LANGUAGE_MAX];
+
+	if (!is_language(language))
+		return -EINVAL;
+	if (strcmp(language, LANGUAGE_OWN) == 0)
+		return path_sibling(path, KERNEL);
+	snprintf(name, sizeof(name), KERNEL "-%s", language);
+	return path_sibling(path, name);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_kernel(const struct dirent *entry)
+{
+	return strncmp(entry->d_name, KERNEL "-", strlen(KERNEL "-")) == 0 &&
+	       is_language(entry->d_name + strlen(KERNEL "-"));
+}
+
+void path_languages(char *text, size_t size)
+{
+	char beside[PATH_SIZE], directory[PATH_SIZE];
+	struct dirent **found = NULL;
+	int n = -1;
+
+	snprintf(text, size, LANGUAGE_OWN);
+	if (path_sibling(beside, KERNEL) == 0 && path_directory(directory, beside) == 0)
+		n = scandir(directory, &found, is_kernel, by_name);
+	for (int i = 0; i < n; i++) {
+		size_t used = strlen(text);
+
+		snprintf(text + used, size - used, ", %s", found[i]->d_name + strlen(KERNEL "-"));
+		free(found[i]);
+	}
+	free(found);
 }
 
 uint64_t path_hash(const char *path)

@@ -21,5 +21,13 @@ int path_make_socket_dir(const char *socket);
 /* The program @name beside the running executable. Returns 0 or -errno. */
 int path_sibling(char path[static PATH_SIZE], const char *name);
 
+/* The program of lair-kernel that speaks @language, beside the running executable. Returns 0, -errno, or -EINVAL if
+ * that cannot be the name of a language. */
+int path_language(char path[static PATH_SIZE], const char *language);
+/* The languages that have one there, "python" first: "python, ...". Cut if there is no room. */
+void path_languages(char *text, size_t size);
+#define LANGUAGE_OWN "python"
+#define LANGUAGE_MAX 10 /* a process has it in its name */
+
 /* A number that stands for @path where a whole path cannot: FNV-1a. */
 uint64_t path_hash(const char *path);

@@ -191,6 +191,8 @@ json_t *json_session(const struct lair_session *session)
 		SESSION(REAL_OR_NULL, idle_left),
 		SESSION(REAL_OR_NULL, hard_left),
 		SESSION(TEXT, level),
+		SESSION(TEXT, language),
+		SESSION(TEXT, version),
 		SESSION(TEXT, python),
 		SESSION(TEXTS, guards),
 		SESSION(COUNT, checkpoints),

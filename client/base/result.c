@@ -463,6 +463,8 @@ json_t *json_result(const struct lair_result *result)
 			    result_fate(result) == FATE_ROLLED_BACK ? json_integer((json_int_t)result->restored)
 								    : json_null());
 	json_object_set_new(document, "unfaithful", json_text(result->unfaithful));
+	if (result->language.data)
+		json_object_set_new(document, "language", json_text(result->language));
 	json_object_set_new(document, "forgotten", json_integer((json_int_t)result->forgotten));
 	json_object_set_new(document, "loaded", json_loaded(&result->loaded));
 	json_object_set_new(document, "birth", json_integer((json_int_t)result->birth));

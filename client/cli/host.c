@@ -158,6 +158,8 @@ static void pythons_check(struct host *host)
 			at += (size_t)snprintf(found + at, sizeof(found) - at, ", 3.%u", minor);
 	}
 	add(host, HOST_OK, NULL, "Python: that of lair-kernel%s", found);
+	path_languages(found, sizeof(found));
+	add(host, HOST_OK, NULL, "languages: %s", found);
 }
 
 static uint64_t counted;

@@ -114,8 +114,9 @@ static void session_print(const struct lair_session *session)
 		   any ? ", the oldest of " : "", any ? human_seconds(text, session->checkpoint_age) : "");
 	if (session->pid)
 		item_print("pid", "%" PRIu64, session->pid);
-	if (session->python.data)
-		item_print("python", "%.*s", (int)session->python.size, session->python.data);
+	if (session->version.data)
+		item_print("language", "%.*s %.*s", (int)session->language.size, session->language.data,
+			   (int)session->version.size, session->version.data);
 	item_print("workspace", "%.*s", (int)session->workspace.size, session->workspace.data);
 	item_print("cage", "%.*s", (int)session->level.size, session->level.data ? session->level.data : "");
 	guards_print(session->guards);
@@ -210,6 +211,12 @@ static bool session_row(struct lair_items items, size_t *cursor, table_row row)
 		return false;
 	snprintf(row[0], TABLE_CELL, "%s", name_shown(name, session.session));
 	text_tamed(row[1], TABLE_CELL, session.profile);
+	if (session.language.data && !text_is(session.language, "python")) {
+		size_t used = strlen(row[1]);
+
+		snprintf(row[1] + used, TABLE_CELL - used, " (%s)",
+			 text_tamed(name, sizeof(name), session.language));
+	}
 	text_tamed(row[2], TABLE_CELL, session.state);
 	snprintf(row[3], TABLE_CELL, "%s", human_seconds(text, session.idle));
 	snprintf(row[4], TABLE_CELL, "%" PRIu64, session.cells);

@@ -258,17 +258,20 @@ void state_back(struct bridge *bridge, uint64_t cell)
 }
 
 /* Of a session that is still being made it is not known yet. */
-static void python_note(struct bridge *bridge, const struct lair_session *session)
+static void language_note(struct bridge *bridge, const struct lair_session *session)
 {
-	if (session->python.data)
-		snprintf(bridge->python, sizeof(bridge->python), "%.*s", (int)session->python.size,
-			 session->python.data);
+	if (!session->version.data)
+		return;
+	snprintf(bridge->version, sizeof(bridge->version), "%.*s", (int)session->version.size,
+		 session->version.data);
+	snprintf(bridge->language, sizeof(bridge->language), "%.*s", (int)session->language.size,
+		 session->language.data ? session->language.data : "");
 }
 
 static void session_met(struct bridge *bridge, const struct lair_session *session)
 {
 	bridge->known = true;
-	python_note(bridge, session);
+	language_note(bridge, session);
 	bridge->birth = session->birth;
 	bridge->cells = bridge->count = session->cells;
 	bridge->comms = bridge->comms || (!session->opened && session->cells > 0);
@@ -391,8 +394,8 @@ static void stay_turn(struct bridge *bridge, double now)
 	if (bridge->stay && lair_outcome(bridge->stay) != -EINPROGRESS) {
 		session = lair_outcome(bridge->stay) ? NULL : lair_session(bridge->stay);
 		if (session)
-			python_note(bridge, session);
-		next = *bridge->python ? STAY_SELDOM : STAY_OFTEN;
+			language_note(bridge, session);
+		next = *bridge->version ? STAY_SELDOM : STAY_OFTEN;
 		if (session && session->idle_left > 0)
 			next = fmin(next, session->idle_left / 3);
 		bridge->stay_due = now + (session ? fmax(next, STAY_OFTEN) : STAY_SELDOM);
@@ -407,11 +410,11 @@ static void stay_turn(struct bridge *bridge, double now)
 
 /* Clients keep the version of the language with the notebook. A session that takes longer is the first of its
  * profile, and its client wants a sign of life. */
-static const char *python_of(struct bridge *bridge)
+static const char *version_of(struct bridge *bridge)
 {
 	double until = clock_seconds() + PYTHON_WAIT;
 
-	while ((bridge->opening || (bridge->known && !*bridge->python)) && clock_seconds() < until) {
+	while ((bridge->opening || (bridge->known && !*bridge->version)) && clock_seconds() < until) {
 		struct pollfd item = {.fd = lair_fd(bridge->lair), .events = POLLIN};
 
 		(void)poll(&item, 1, PYTHON_POLL_MS);
@@ -419,23 +422,36 @@ static const char *python_of(struct bridge *bridge)
 			break;
 		stay_turn(bridge, clock_seconds());
 	}
-	return *bridge->python ? bridge->python : "3";
+	return *bridge->version ? bridge->version : "3";
+}
+
+/* Borrows nothing. */
+static json_t *language_info(struct bridge *bridge)
+{
+	const char *version = version_of(bridge);
+
+	if (*bridge->language && strcmp(bridge->language, "python") != 0)
+		return json_pack("{s:s, s:s, s:s, s:s}", "name", bridge->language, "version", version, "mimetype",
+				 "text/plain", "file_extension", ".txt");
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}}", "name", "python", "version", version,
+			 "mimetype", "text/x-python", "file_extension", ".py", "pygments_lexer", "ipython3",
+			 "nbconvert_exporter", "python", "codemirror_mode", "name", "ipython", "version", 3);
 }
 
 static void kernel_info_begin(struct job *job)
 {
-	static const char banner[] = "Lair: Python in a session that remembers. %undo takes the last cell back, "
-				     "%help says more.";
+	json_t *info = language_info(job->bridge);
+	json_t *banner = json_sprintf("Lair: %s in a session that remembers. %%undo takes the last cell back, "
+				      "%%help says more.",
+				      strcmp(json_string_value(json_object_get(info, "name")), "python") == 0
+					      ? "Python"
+					      : job->bridge->language);
 
-	job_reply(job,
-		  json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}}, s:s, s:b, s:[], "
-			    "s:[{s:s, s:s}]}",
-			    "status", "ok", "protocol_version", PROTOCOL, "implementation", "lair",
-			    "implementation_version", LAIR_VERSION, "language_info", "name", "python", "version",
-			    python_of(job->bridge), "mimetype", "text/x-python", "file_extension", ".py",
-			    "pygments_lexer", "ipython3", "nbconvert_exporter", "python", "codemirror_mode", "name",
-			    "ipython", "version", 3, "banner", banner, "debugger", 0, "supported_features",
-			    "help_links", "text", "Python", "url", "https://docs.python.org/3"));
+	job_reply(job, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:b, s:[], s:[{s:s, s:s}]}", "status", "ok",
+				 "protocol_version", PROTOCOL, "implementation", "lair", "implementation_version",
+				 LAIR_VERSION, "language_info", info, "banner", banner, "debugger", 0,
+				 "supported_features", "help_links", "text", "Python", "url",
+				 "https://docs.python.org/3"));
 }
 
 static void interrupt_begin(struct job *job)

@@ -94,8 +94,8 @@ struct bridge {
 	bool own;	     /* it ends with this kernel */
 	bool known;	     /* it is open, and @birth and @cells are its own */
 	uint64_t birth, cells;
-	char python[32]; /* its version; "": not known yet */
-	uint64_t count;	 /* of the notebook's cells: those that are silent or not in its history do not count */
+	char language[16], version[32]; /* what the session speaks; "": not known yet */
+	uint64_t count; /* of the notebook's cells: those that are silent or not in its history do not count */
 	struct state states[STATES]; /* its last states, oldest first */
 	size_t n_states;
 	bool comms;		   /* it may have some */

@@ -48,6 +48,7 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.loaded = items_loaded(reply->saved_age, reply->loaded, reply->not_loaded, reply->saved_damaged),
 		.ended = items_ended(reply->ended),
 		.birth = reply->birth,
+		.language = text_from(reply->language),
 	};
 }
 

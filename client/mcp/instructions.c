@@ -4,15 +4,17 @@
 
 #include "json.h"
 
-static const char general[] = "Runs Python in sessions that remember variables, imports and files between calls. "
-			      "Use python_session_execute for "
-			      "work in several steps and python_execute_once for a calculation that stands alone. "
-			      "Calls without a session_id share "
-			      "the session of this conversation, whose name each result tells; name others to keep "
-			      "tasks apart. The value of a last "
-			      "expression comes back by itself, figures as images; files are written to the "
-			      "working directory. Read `state` and "
-			      "`note` of a result that failed: they say what became of the session.\n";
+/* Of %s, the language. */
+#define GENERAL                                                                                                    \
+	"Runs %s in sessions that remember variables, imports and files between calls. "                           \
+	"Use python_session_execute for "                                                                          \
+	"work in several steps and python_execute_once for a calculation that stands alone. "                      \
+	"Calls without a session_id share "                                                                        \
+	"the session of this conversation, whose name each result tells; name others to keep "                     \
+	"tasks apart. The value of a last "                                                                        \
+	"expression comes back by itself, figures as images; files are written to the "                            \
+	"working directory. Read `state` and "                                                                     \
+	"`note` of a result that failed: they say what became of the session.\n"
 
 /* It prints sentences. The last line asks for more memory than there is, so its error says how much there is. */
 static const char probe[] =
@@ -53,15 +55,28 @@ int instructions_ask(struct lair *lair, struct lair_call **callp, const char *pr
 	return lair_exec(lair, callp, &exec);
 }
 
+/* A session of another language cannot run the probe, but its answer names the language. */
+static json_t *of_language(struct lair_text language)
+{
+	_cleanup_(freep) char *name = strndup(language.data, language.size);
+
+	return json_sprintf(GENERAL "The code is %s, not Python, although the tools are named after Python.\n",
+			    name ? name : "", name ? name : "");
+}
+
 json_t *instructions_json(const struct lair_result *found)
 {
-	json_t *sentences = found ? json_text(found->out) : NULL, *text = NULL;
-	json_t *memory = found && found->error_value.size > 0 ? json_text(found->error_value) : NULL;
+	json_t *sentences, *memory, *text = NULL;
 
+	if (found && found->language.data)
+		return of_language(found->language);
+	sentences = found ? json_text(found->out) : NULL;
+	memory = found && found->error_value.size > 0 ? json_text(found->error_value) : NULL;
 	if (json_is_string(sentences))
-		text = json_sprintf("%s%s%s%s%s", general, json_string_value(sentences), memory ? "Memory: " : "",
-				    memory ? json_string_value(memory) : "", memory ? ".\n" : "");
+		text = json_sprintf(GENERAL "%s%s%s%s", "Python", json_string_value(sentences),
+				    memory ? "Memory: " : "", memory ? json_string_value(memory) : "",
+				    memory ? ".\n" : "");
 	json_decref(sentences);
 	json_decref(memory);
-	return text ? text : json_string(general);
+	return text ? text : json_sprintf(GENERAL, "Python");
 }

@@ -41,6 +41,7 @@ struct profile {
 	struct string_list users, groups;
 
 	/* the interpreter */
+	char *language;
 	char *python; /* NULL: the distribution's */
 	struct string_list preload;
 	struct string_list env;

@@ -102,6 +102,8 @@ static const struct key profile_rows[] = {
 	KEY("groups", GROUPS, groups, NULL,
 	    .doc = "groups whose users may, too; users and groups empty: everybody"),
 
+	KEY("language", LANGUAGE, language, LANGUAGE_OWN,
+	    .doc = "what its sessions speak; lair doctor lists the languages that are installed"),
 	KEY("python", PYTHON, python, NULL, .optional = true,
 	    .doc = "a virtual environment or its interpreter; empty: the system's"),
 	KEY("preload", MODULES, preload, "numpy? pandas? matplotlib.pyplot?",

@@ -63,7 +63,7 @@ static bool has_program(const struct profile *profile, char reason[PATHS_REASON_
 	unsigned version = python_version(profile->python);
 	char program[PATH_SIZE], real[PATH_MAX];
 
-	if (!version || program_path(program, version) || access(program, X_OK) == 0)
+	if (!version || program_path(program, LANGUAGE_OWN, version) || access(program, X_OK) == 0)
 		return true;
 	(void)snprintf(
 		reason, PATHS_REASON_SIZE,

@@ -213,6 +213,18 @@ static int check_word(const struct key *key, char **itemp, char *reason)
 	return expected_word(key, reason);
 }
 
+static int check_language(const struct key *key, char **itemp, char *reason)
+{
+	char path[PATH_SIZE], there[128];
+
+	(void)key;
+	if (strcmp(*itemp, LANGUAGE_OWN) == 0 || (path_language(path, *itemp) == 0 && access(path, X_OK) == 0))
+		return 0;
+	path_languages(there, sizeof(there));
+	snprintf(reason, VALUE_REASON_SIZE, "one that is installed: %s", there);
+	return -EINVAL;
+}
+
 static const char *home(void)
 {
 	const char *named = getenv("HOME");
@@ -621,6 +633,7 @@ static const struct value_kind kinds[] = {
 	[VALUE_PATH] = {STRING, .check = check_path},
 	[VALUE_SOCKET] = {STRING, .check = check_socket},
 	[VALUE_LOG] = {STRING, .check = check_log},
+	[VALUE_LANGUAGE] = {STRING, .check = check_language},
 	[VALUE_PYTHON] = {STRING, .check = check_path, .look = look_for_any},
 	[VALUE_GROUP] = {STRING, .check = check_group, .look = look_for_group},
 	[VALUE_NETWORK] = {STRING, .check = check_network},

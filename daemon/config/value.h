@@ -19,6 +19,7 @@ enum value_type {
 	VALUE_PATH,	    /* char *: absolute, or below ~ */
 	VALUE_SOCKET,	    /* a path that fits a socket's address */
 	VALUE_LOG,	    /* "stderr" or a path */
+	VALUE_LANGUAGE,	    /* char *: one that has a program */
 	VALUE_PYTHON,	    /* a path of something that is there */
 	VALUE_GROUP,	    /* the number of a group; or the name of one that is not there */
 	VALUE_NETWORK,	    /* "off", "host" or "tcp:PORT,..." */

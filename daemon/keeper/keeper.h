@@ -14,8 +14,10 @@
 #define KEEPER_FD 3
 
 enum keeper_op {
-	KEEPER_START_TEMPLATE = 1, /* router to keeper: @profile, @name.number: program_path's @python; one
-				    * descriptor: the template's end of its channel */
+	KEEPER_START_TEMPLATE = 1, /* router to keeper: @profile, behind its NUL the language, if it is not Python;
+				    * @name.number: program_path's @python; one descriptor: the template's end of
+				    * its channel. A keeper that knows no languages starts Python, which the router
+				    * refuses */
 	KEEPER_STARTED,	    /* keeper to router; pid or error; one descriptor: the pidfd, if the kernel has them */
 	KEEPER_READY,	    /* router to keeper: the socket is bound; tell those who wait for it */
 	KEEPER_REMOVE_TREE, /* router to keeper: delete @path in a child of its own (workspace_remove_tree), since a

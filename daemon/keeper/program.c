@@ -92,25 +92,27 @@ static int start(pid_t *pidp, const char *path, const char *profile, const char 
 	return r;
 }
 
-int program_path(char path[static PATH_SIZE], unsigned python)
+int program_path(char path[static PATH_SIZE], const char *language, unsigned python)
 {
-	char name[64] = "lair-kernel";
+	char name[64];
 
-	if (python && python != PYTHON_OWN)
-		snprintf(name, sizeof(name), "lair-kernel-%u.%u", python >> 8, python & 0xff);
+	if (strcmp(language, LANGUAGE_OWN) != 0 || !python || python == PYTHON_OWN)
+		return path_language(path, language);
+	snprintf(name, sizeof(name), "lair-kernel-%u.%u", python >> 8, python & 0xff);
 	return path_sibling(path, name);
 }
 
-int program_start(pid_t *pidp, const char *profile, unsigned python, const char *socket, int channel)
+int program_start(pid_t *pidp, const char *profile, const char *language, unsigned python, const char *socket,
+		  int channel)
 {
 	char path[PATH_SIZE];
-	int r = program_path(path, python);
+	int r = program_path(path, language, python);
 
 	if (r == 0)
 		r = start(pidp, path, profile, socket, channel);
 	if (r < 0)
-		log_error(NULL, "cannot start %s for profile %s: %s", r == -ENAMETOOLONG ? "lair-kernel" : path,
-			  profile, strerror(-r));
+		log_error(NULL, "cannot start %s for profile %s: %s",
+			  r == -ENAMETOOLONG || r == -EINVAL ? "lair-kernel" : path, profile, strerror(-r));
 	return r;
 }
 
@@ -133,7 +135,7 @@ int program_start_builder(int channel)
 	const struct spawn_fds given = {.fds = {channel}, .n = 1};
 	char path[PATH_SIZE];
 	pid_t pid;
-	int r = program_path(path, 0);
+	int r = program_path(path, LANGUAGE_OWN, 0);
 
 	if (r == 0)
 		r = spawn_program(&pid, path, argv, (const char *const *)environ, &given);

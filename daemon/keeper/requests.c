@@ -25,6 +25,17 @@ int keeper_tell_router(struct keeper *keeper, const struct keeper_message *messa
 	return channel_send(keeper->channel, data, fds, n_fds);
 }
 
+/* Not valid if it does not end. */
+static const char *language_of(const struct keeper_message *request)
+{
+	const char *language = request->profile + strlen(request->profile) + 1;
+	const char *end = request->profile + sizeof(request->profile);
+
+	if (language >= end || !*language)
+		return LANGUAGE_OWN;
+	return memchr(language, '\0', (size_t)(end - language)) ? language : "?";
+}
+
 static void on_start_template(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
 	struct keeper_message reply = {.op = KEEPER_STARTED, .serial = request->serial};
@@ -35,7 +46,8 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 	(void)n_fds;
 	if (keeper->router == 0)
 		return;
-	r = program_start(&pid, request->profile, (unsigned)request->name.number, keeper->options->socket, fds[0]);
+	r = program_start(&pid, request->profile, language_of(request), (unsigned)request->name.number,
+			  keeper->options->socket, fds[0]);
 	reply.error = r;
 	reply.pid = pid;
 	if (r == 0)

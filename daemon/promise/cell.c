@@ -316,6 +316,7 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.files_stay = text_or_absent(verdict->files_stay),
 		.files_unkept = text_or_absent(verdict->files_unkept),
 		.duration_ms = cell_duration(cell),
+		.language = text_or_absent(verdict->language),
 		.birth = verdict->birth,
 		.ended = verdict->ended,
 	};

@@ -110,6 +110,7 @@ struct verdict {
 	struct bytes files; /* likewise: those that were brought back */
 	uint64_t files_more;
 	const char *files_stay, *files_unkept; /* NULL or "": nothing to tell */
+	const char *language;		       /* NULL: Python */
 	uint64_t birth;			       /* of its session */
 	struct bytes ended;		       /* of the session that had the id before, if that is to be told */
 };

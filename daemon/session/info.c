@@ -76,6 +76,7 @@ struct session_info session_record(const struct session *session, uid_t asker, c
 	struct warden *warden = session->warden;
 	const struct usage usage = usage_of_warden(warden);
 	bool working = session_busy(session) || session->n_queued > 0;
+	const struct bytes version = bytes_of(warden->version[0] ? warden->version : NULL);
 
 	return (struct session_info){
 		.session = bytes_of(session_name_write(name, session->id, session->owner, asker)),
@@ -103,7 +104,9 @@ struct session_info session_record(const struct session *session, uid_t asker, c
 		.idle_left = working ? 0.0 : ttl_left(session->last, profile->idle_ttl),
 		.hard_left = ttl_left(session->opened, profile->hard_ttl),
 		.level = bytes_of(warden->level),
-		.python = warden->python[0] ? bytes_of(warden->python) : (struct bytes){.data = NULL},
+		.language = bytes_of(warden->language[0] ? warden->language : profile->language),
+		.version = version,
+		.python = strcmp(warden->language, LANGUAGE_OWN) == 0 ? version : (struct bytes){.data = NULL},
 		.guards = wire_bytes(&warden->guards),
 		.checkpoints = session->history.n_automatic + session->history.n_named,
 		.checkpoint_memory = history_memory(&session->history),

@@ -231,6 +231,8 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
 	told.effects = wire_bytes(&effects);
 	told.birth = session->birth;
+	if (session->warden && strcmp(session->warden->language, LANGUAGE_OWN) != 0)
+		told.language = session->warden->language;
 	told.forgotten = session->n_forgotten;
 	if (of_client) {
 		verdict_complete(&told, session, went_back, &ended);

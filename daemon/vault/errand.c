@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include "proto/channel.h"
+#include "proto/paths.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -21,12 +22,17 @@ int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_f
 	return r;
 }
 
-int errand_start_template(const char *profile, unsigned python, uint32_t serial, int theirs)
+int errand_start_template(const char *profile, const char *language, unsigned python, uint32_t serial, int theirs)
 {
 	struct keeper_message message = {.op = KEEPER_START_TEMPLATE, .serial = serial, .name = {.number = python}};
+	size_t used = (size_t)snprintf(message.profile, sizeof(message.profile), "%s", profile) + 1;
 	int r;
 
-	snprintf(message.profile, sizeof(message.profile), "%s", profile);
+	if (strcmp(language, LANGUAGE_OWN) != 0) {
+		if (used + strlen(language) >= sizeof(message.profile))
+			return -ENAMETOOLONG;
+		memcpy(message.profile + used, language, strlen(language));
+	}
 	r = keeper_tell(&message, &theirs, 1);
 	return r > 0 ? -EPIPE : r;
 }

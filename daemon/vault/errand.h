@@ -9,9 +9,9 @@
  * or -errno. */
 int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_fds);
 
-/* Start a template of that profile; @python: see program_path. The keeper answers with the same @serial. @theirs:
- * the template's end of its channel, which stays the caller's. Returns 0 or -errno. */
-int errand_start_template(const char *profile, unsigned python, uint32_t serial, int theirs);
+/* Start a template of that profile; @language, @python: see program_path. The keeper answers with the same @serial.
+ * @theirs: the template's end of its channel, which stays the caller's. Returns 0 or -errno. */
+int errand_start_template(const char *profile, const char *language, unsigned python, uint32_t serial, int theirs);
 
 /* Start a builder of packages, which gets @theirs, its end of its channel; that stays the caller's. */
 int errand_start_builder(int theirs);

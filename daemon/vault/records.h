@@ -49,6 +49,7 @@
 	LINK_FIELDS(F, m)                                                                                          \
 	F(m, BIN, workspace, REQUIRED)                                                                             \
 	F(m, STR, level, OPTIONAL)                                                                                 \
+	F(m, STR, language, OPTIONAL)                                                                              \
 	F(m, STR, python, OPTIONAL)                                                                                \
 	F(m, BIN, guards, OPTIONAL)                                                                                \
 	F(m, STR, reason, OPTIONAL)                                                                                \

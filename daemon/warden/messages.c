@@ -13,6 +13,11 @@
 /* An interpreter's death waits for its last words. */
 #define WARDEN_E_LATER 100
 
+static void text_keep(char kept[static WARDEN_LANGUAGE_SIZE], struct bytes text)
+{
+	snprintf(kept, WARDEN_LANGUAGE_SIZE, "%.*s", (int)text.size, text.data ? text.data : "");
+}
+
 static int on_ready(struct warden *warden, struct bytes body, struct wire_fault *fault)
 {
 	struct interpreter *interpreter;
@@ -24,8 +29,8 @@ static int on_ready(struct warden *warden, struct bytes body, struct wire_fault 
 		return WIRE_E_FIELD;
 	timer_clear(warden->cages->loop, &warden->patience);
 	warden->level = strndup(ready.level.data, ready.level.size);
-	snprintf(warden->python, sizeof(warden->python), "%.*s", (int)ready.python.size,
-		 ready.python.data ? ready.python.data : "");
+	text_keep(warden->language, ready.language);
+	text_keep(warden->version, ready.version);
 	msgpack_sbuffer_write(&warden->guards, ready.guards.data, ready.guards.size);
 	r = warden_spawn(warden, NULL, &interpreter);
 	if (r) {

@@ -201,7 +201,8 @@ static void on_impatience(struct timer *timer)
 static int template_start(struct nursery *nursery)
 {
 	uint32_t serial = ++nursery->cages->last_template;
-	int r = errand_start_template(nursery->profile->name, python_version(nursery->profile->python), serial,
+	const struct profile *profile = nursery->profile;
+	int r = errand_start_template(profile->name, profile->language, python_version(profile->python), serial,
 				      nursery->theirs);
 
 	if (!r)
@@ -586,9 +587,9 @@ static void ready_log(const struct nursery *nursery, const struct template_ready
 
 	if (nursery->owned)
 		snprintf(whose, sizeof(whose), "uid %u", nursery->owner);
-	log_info(NULL, "profile %s is ready%s: Python %.*s, pid %d, for %s", nursery->profile->name,
-		 nursery->makeshift ? ", without what it preloads" : "", (int)ready->python.size,
-		 ready->python.data, nursery->pid, whose);
+	log_info(NULL, "profile %s is ready%s: %s %.*s, pid %d, for %s", nursery->profile->name,
+		 nursery->makeshift ? ", without what it preloads" : "", nursery->profile->language,
+		 (int)ready->version.size, ready->version.data, nursery->pid, whose);
 	while (wire_next_string(ready->missing, &cursor, &missing))
 		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
 			 (int)missing.size, missing.data);
@@ -604,6 +605,10 @@ static void on_template_ready(struct nursery *nursery, struct heard *heard)
 	    wire_decode(&ready, &template_ready_schema, heard->body, &fault) ||
 	    (ready.rough && (nursery->rough || !nursery->hurried))) {
 		nursery_failed(nursery, BYTES("it broke the protocol"));
+		return;
+	}
+	if (!bytes_is(ready.language, nursery->profile->language)) {
+		nursery_failed(nursery, BYTES("it speaks another language: laird must be started anew"));
 		return;
 	}
 	nursery->state = NURSERY_UP;

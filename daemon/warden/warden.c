@@ -660,7 +660,10 @@ static void values_from(struct warden *warden, const struct family_record *recor
 	WARDEN_VALUES(RECORD_TAKE, warden);
 	warden->used = true;
 	warden->level = record->level.data ? strndup(record->level.data, record->level.size) : NULL;
-	snprintf(warden->python, sizeof(warden->python), "%.*s", (int)record->python.size,
+	/* A router that knew only Python has stored its version under that name. */
+	snprintf(warden->language, sizeof(warden->language), "%.*s", (int)record->language.size,
+		 record->language.data ? record->language.data : LANGUAGE_OWN);
+	snprintf(warden->version, sizeof(warden->version), "%.*s", (int)record->python.size,
 		 record->python.data ? record->python.data : "");
 	if (record->guards.data)
 		msgpack_sbuffer_write(&warden->guards, record->guards.data, record->guards.size);

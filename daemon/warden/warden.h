@@ -23,7 +23,7 @@ struct cages;
 
 /* The files that there are before anything has run: a warden keeps these by itself. */
 #define FILES_FIRST 1
-#define WARDEN_PYTHON_SIZE 16
+#define WARDEN_LANGUAGE_SIZE 16
 
 enum warden_state {
 	WARDEN_WANTED, /* its template is not up yet */
@@ -62,9 +62,9 @@ struct warden {
 	enum workspace_policy keep;
 	struct quota quota;
 	char *level;
-	char python[WARDEN_PYTHON_SIZE]; /* its version; "": not known */
-	msgpack_sbuffer guards;		 /* array of str */
-	struct list tenants;		 /* a session and its branches; empty: a spare */
+	char language[WARDEN_LANGUAGE_SIZE], version[WARDEN_LANGUAGE_SIZE]; /* "": not known */
+	msgpack_sbuffer guards;						    /* array of str */
+	struct list tenants; /* a session and its branches; empty: a spare */
 	struct deeds deeds;
 	bool used;		   /* a session has had it */
 	bool importing;		   /* it does so now */

@@ -363,7 +363,6 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 		report->step_took[i] = end - start;
 	}
 	report->level = level_names[cage->reached];
-	cage_guard(report, "audit");
 	return r;
 }
 

@@ -24,6 +24,9 @@ struct cage_report {
 	uint64_t step_took[CAGE_STEPS_MAX]; /* by cage_clock() */
 };
 
+/* Add a guard to those that hold. @name is static. */
+void cage_guard(struct cage_report *report, const char *name);
+
 /* Nanoseconds. */
 uint64_t cage_clock(void);
 /* The name of step @i of cage_enter; NULL after the last. Static. */

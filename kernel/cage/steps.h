@@ -61,7 +61,6 @@ struct cage {
 
 int cage_fail(struct cage_report *report, int error, const char *format, ...) _printf_(3, 4);
 int cage_fail_place(struct cage_report *report, int r, const char *path); /* @r: from place_open or places_init */
-void cage_guard(struct cage_report *report, const char *name);
 
 /* namespaces.c */
 extern const unsigned long namespaces_all;

@@ -306,7 +306,7 @@ static bool is_dots(const char *name)
 /* Copies for branches lie there. */
 static bool is_branches(const struct look *look, const char *name)
 {
-	return look->depth == 0 && strcmp(name, ".branches") == 0;
+	return look->depth == 0 && strcmp(name, ARTIFACTS_BRANCHES) == 0;
 }
 
 static void look_into(struct look *look, int directory)

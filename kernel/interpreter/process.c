@@ -107,12 +107,31 @@ static void descriptors_close(int floor)
 		(void)close(fd);
 }
 
+/* What a language without a move of its own gets: the working directory. */
+static int move_plainly(enum language_move how, struct bytes name, char *text, size_t size)
+{
+	const char *root = artifacts_root(), *branch = strstr(root, "/" ARTIFACTS_BRANCHES "/");
+	int family = branch ? (int)(branch - root) : (int)strlen(root);
+
+	if (how == MOVE_COPY) {
+		snprintf(text, size, "this language cannot copy them: use files = restore");
+		return -1;
+	}
+	snprintf(text, size, "%.*s/" ARTIFACTS_BRANCHES "/%.*s", family, root, (int)name.size, name.data);
+	if (chdir(text) == 0)
+		return 0;
+	snprintf(text, size, "%s", strerror(errno));
+	return -1;
+}
+
 /* Moves to a copy of the workspace. Returns 0, or -1 with the reason in @why. */
 static int move_home(enum language_move how, struct bytes name, char *why, size_t size)
 {
-	char text[PATH_MAX] = "this language has no way to move there";
+	char text[PATH_MAX] = "";
+	int r = language.move ? language.move(how, artifacts_root(), name, text, sizeof(text))
+			      : move_plainly(how, name, text, sizeof(text));
 
-	if (language.move && language.move(how, artifacts_root(), name, text, sizeof(text)) == 0) {
+	if (r == 0) {
 		artifacts_home(text);
 		return 0;
 	}

@@ -4,6 +4,7 @@
 #include "doctor.h"
 
 #include "cage/cage.h"
+#include "language.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,6 +30,8 @@ static _Noreturn void guards_print(struct cage *cage, const char *workspace, int
 		fact(out, "failed", report.reason);
 	else
 		fact(out, "reached", report.level);
+	if (language.blocked)
+		cage_guard(&report, "audit");
 	for (size_t i = 0; i < report.n_guards; i++)
 		fact(out, "guard", report.guards[i]);
 	_exit(EXIT_SUCCESS);

@@ -5,6 +5,7 @@
 #include "template.h"
 
 #include "cage/cage.h"
+#include "crowd/crowd.h"
 #include "interpreter/output.h"
 #include "language.h"
 #include "proto/channel.h"
@@ -98,7 +99,8 @@ static int say_no_cage(const struct template *template, char *reason, size_t siz
 
 static int say_ready(const struct template *template, bool rough)
 {
-	const struct template_ready ready = {.python = bytes_of(language.version()),
+	const struct template_ready ready = {.language = bytes_of(language.name),
+					     .version = bytes_of(language.version()),
 					     .missing = wire_bytes(&template->report.missing),
 					     .rough = rough};
 
@@ -140,6 +142,7 @@ static int start(struct template *template, const struct configure_message *conf
 {
 	if (output_install() || changeable_begin(configure->changeable))
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
+	crowd_learn();
 	return say_if_failed(template, language.start(configure, &template->report));
 }
 

@@ -147,7 +147,9 @@ static void say_failed(struct warden *warden, uint64_t serial, const char *reaso
 
 static void say_ready(struct warden *warden, const struct cage_report *report)
 {
-	struct warden_ready ready = {.level = bytes_of(report->level), .python = bytes_of(language.version())};
+	struct warden_ready ready = {.level = bytes_of(report->level),
+				     .language = bytes_of(language.name),
+				     .version = bytes_of(language.version())};
 	msgpack_sbuffer guards = {0};
 
 	wire_put_array(&guards, report->n_guards);
@@ -679,6 +681,8 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	witness_init();
 	if (!cage_sets_looks(cage))
 		files_look_fixed();
+	if (language.blocked)
+		cage_guard(&report, "audit"); /* the language explains refusals */
 	say_ready(&warden, &report);
 	serve(&warden);
 	warden_end(&warden);

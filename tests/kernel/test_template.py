@@ -68,11 +68,11 @@ def there(name, size=1 << 22):
 def test_who_waits_gets_a_warden_before_all_is_warmed_up() -> None:
     watched = "/var/tmp/merger-with-acme"
     with_all = Template(preload=("decimal",), hurry=True, changeable=[watched], memory=1 << 30)
-    assert with_all.ready["rough"] is True and with_all.ready["python"].startswith("3.")
+    assert with_all.ready["rough"] is True and with_all.ready["version"].startswith("3.")
     first = Warden(with_all)
     interpreter = first.spawn()
     again = with_all.channel.expect("ready")
-    assert "rough" not in again and again["python"] == with_all.ready["python"]
+    assert "rough" not in again and again["version"] == with_all.ready["version"]
     with_all.channel.send("hurry")  # too late
     second = Warden(with_all, 2)
     for it in (interpreter, second.spawn()):
@@ -99,7 +99,7 @@ def test_who_does_not_wait_any_more() -> None:
 
 def test_missing_is_told(science: Template) -> None:
     assert science.ready["missing"] == ["nowhere"]
-    assert science.ready["python"].startswith("3.")
+    assert science.ready["version"].startswith("3.")
 
 
 def test_preloaded(scientist: Interpreter) -> None:

@@ -460,6 +460,7 @@ class ExecReply(Reply):
     loaded: Raw = None
     not_loaded: Raw = None
     limit: Real | None = None
+    language: Str | None = None
     birth: Uint = 0
     ended: Raw = None
 
@@ -648,6 +649,8 @@ class SessionInfo(Message):
     idle_left: Real | None = None
     hard_left: Real | None = None
     level: Str | None = None
+    language: Str | None = None
+    version: Str | None = None
     python: Str | None = None
     guards: Raw = None
     checkpoints: Uint = 0

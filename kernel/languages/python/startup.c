@@ -8,7 +8,6 @@
 
 #include "audit.h"
 #include "cell.h"
-#include "crowd/crowd.h"
 #include "embedded.h" /* made by CMakeLists.txt */
 #include "fatal.h"
 #include "gather.h"
@@ -161,7 +160,6 @@ static int python_initialize(const struct configure_message *configure, struct l
 	if (PySys_AddAuditHook(before_program, NULL) < 0 || audit_install())
 		return fail(report, "out of memory", NULL);
 	gather_arenas();
-	crowd_learn();
 	signal(SIGINT, SIG_DFL); /* if laird's parent ignores SIGINT, it is ignored here, too */
 	status = initialize(executable);
 	if (PyStatus_Exception(status))

@@ -115,8 +115,9 @@ int keeper_tell(const struct keeper_message *message, const int *fds, size_t n_f
 	return 0;
 }
 
-int errand_start_template(const char *profile, unsigned python, uint32_t serial, int theirs)
+int errand_start_template(const char *profile, const char *language, unsigned python, uint32_t serial, int theirs)
 {
+	(void)language;
 	(void)profile;
 	(void)python;
 	(void)serial;
