@@ -241,13 +241,15 @@ void audit_log_blocked(const struct session *session, const struct cell *cell, s
 		json_decref(lines);
 }
 
-/* Null if there are too many for a line, or no value that JSON has. */
+/* As text if a number does not fit into 63 bits; null if there is too much for a line. */
 static void arguments_add(json_t *line, struct bytes arguments)
 {
 	bool cut = true;
 	_cleanup_(freep) char *text = json_text(arguments, ARGUMENTS_MAX, &cut);
 	json_t *json = text && !cut ? json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
 
+	if (!json && text && !cut)
+		json = json_string(text);
 	(void)json_object_set_new(line, "arguments", json ? json : json_null());
 }
 

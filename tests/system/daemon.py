@@ -328,8 +328,8 @@ class Daemon:
         """Nobody else does if the keeper was killed, and what it had takes a moment to die."""
         try:
             for path in self.groups():
-                for group in [*filter(Path.is_dir, path.iterdir()), path]:
-                    group.rmdir()
+                for directory, _, _ in os.walk(path, topdown=False):
+                    os.rmdir(directory)
         except OSError as error:
             assert error.errno == errno.EBUSY, error
             return False
