@@ -31,6 +31,14 @@ def cell(text: str) -> str:
         ("def f():\n    return 7\nf()  # seven", "7"),
         ("(1,\n 2)", "(1, 2)"),
         ("1;", "1"),
+        ("1; 2; 3", "3"),
+        ("\n\n  \n", None),
+        ("\\\n1", "1"),
+        ("'''a\nb'''", r"'a\nb'"),
+        ("'ü🐍'", "'ü🐍'"),
+        ("...", "Ellipsis"),
+        ("x: int = 3\nx", "3"),
+        ("(y := 7)", "7"),
         ("'\\udc80'", "'\\udc80'"),
         ("lambda: 0", None),
         ("__name__", "'__main__'"),
@@ -48,6 +56,8 @@ def test_state_stays(python: Interpreter) -> None:
     python.run("x = 41")
     assert python.run("x + 1").text == "42"
     assert python.run("_ + 1").text == "43"
+    assert python.run("None").text is None
+    assert python.run("_").text == "43"
 
 
 def test_long_text_is_cut(python: Interpreter) -> None:
@@ -123,6 +133,16 @@ def test_syntax_error_points(python: Interpreter) -> None:
         ("raise ValueError('x' * 10**7)", "ValueError", "characters left out"),
         ("raise ValueError('\\udc80')", "ValueError", "\\udc80"),
         ("raise GeneratorExit", "GeneratorExit", "GeneratorExit"),
+        ("raise StopIteration(3)", "StopIteration", "StopIteration: 3"),
+        ("class E(BaseException): pass\nraise E('base')", "E", "E: base"),
+        ("x = [1] * (1 << 60)", "MemoryError", "MemoryError"),
+        ("assert 1 == 2, 'not so'", "AssertionError", "AssertionError: not so"),
+        ("import nonesuch", "ModuleNotFoundError", "No module named 'nonesuch'"),
+        ("if True:", "IndentationError", "expected an indented block"),
+        ("  x = 1\n y = 2", "IndentationError", "unexpected indent"),
+        ("(", "SyntaxError", "never closed"),
+        ("'abc", "SyntaxError", "unterminated string"),
+        ("return 1", "SyntaxError", "outside function"),
     ],
 )
 def test_errors_are_contained(python: Interpreter, code: str, name: str, said: str) -> None:
@@ -161,6 +181,8 @@ def test_await(python: Interpreter) -> None:
     assert python.run("x = await f(4)\nx").text == "0.25"
     assert python.run("[await f(n) for n in (1, 2)]").text == "[1.0, 0.5]"
     assert python.run("async with asyncio.timeout(1):\n    y = 3\ny").text == "3"
+    python.run("async def numbers():\n    for n in range(3): yield n")
+    assert python.run("[n async for n in numbers()]").text == "[0, 1, 2]"
     assert python.run("asyncio.run(f(8))").text == "0.125"
     assert python.run("await f(2)").text == "0.5"
     python.run("task = asyncio.ensure_future(f(5), loop=asyncio.get_event_loop_policy().get_event_loop())")
@@ -182,6 +204,7 @@ def test_sources_are_found(python: Interpreter) -> None:
     assert python.run("print(inspect.getsource(f), end='')").out == b"def f():\n    return 'second'\n"
     assert python.run("print(inspect.getsource(B), end='')").out.startswith(b"class B(A):\n    def m(self)")
     assert python.run("print(inspect.getsource(A), end='')").out == b"class A:\n    x = 1\n"
+    assert python.run("print(inspect.getsource(B.m), end='')").out == b"    def m(self):\n        return 2\n"
     assert python.run("inspect.getsource(inspect.getsource)[:3]").text == "'def'"
 
 

@@ -48,6 +48,7 @@ def test_stderr_is_apart(python: Interpreter) -> None:
         "import sys, os\nprint('o')\nprint('e', file=sys.stderr)\nos.write(2, b'w\\n')\nos.write(1, b'x\\n')"
     )
     assert (result.out, result.err) == (b"o\nx\n", b"e\nw\n")
+    assert python.run("os.system('echo c >&2'); sys.stderr.write('end'); None").err == b"c\nend"
 
 
 def test_bytes_survive(python: Interpreter) -> None:
@@ -113,7 +114,7 @@ def test_looks_like_a_text_stream(python: Interpreter) -> None:
         "sys.stdout.writable() and not sys.stdout.readable() and not sys.stdout.seekable()",
         "sys.stdout.write('') == 0 and sys.stdout.buffer.write(b'') == 0",
         "sys.stdout.reconfigure(line_buffering=True) is None and sys.stdout.close() is None",
-        "sys.stdout is sys.__stdout__ and sys.stdout.name == '<stdout>'",
+        "sys.stdout is sys.__stdout__ and sys.stdout.name == '<stdout>' and sys.stdout.mode == 'w'",
     ):
         assert python.run(code).text == "True", code
     for code in ("sys.stdout.read()", "sys.stdout.seek(0)", "sys.stdout.detach()"):

@@ -7,7 +7,6 @@ import textwrap
 import pytest
 
 from lair import Client
-from lair import messages as m
 
 
 def run(client: Client, session: str, code: str) -> str:
@@ -18,52 +17,6 @@ def run(client: Client, session: str, code: str) -> str:
 
 
 # ---- the last expression ----
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        ("1 + 1", "2"),
-        ("'a'", "'a'"),
-        ("None", None),
-        ("x = 1", None),
-        ("x = 1; x", "1"),
-        ("x = 1\nx\n", "1"),
-        ("1; 2; 3", "3"),
-        ("if True:\n  5", None),
-        ("1  # comment", "1"),
-        ("(\n 1 +\n 2\n)", "3"),
-        ("'''a\nb'''", r"'a\nb'"),
-        ("lambda: 0, 1", None),
-        ("", None),
-        ("# only a comment", None),
-        ("\n\n  \n", None),
-        ("5;", "5"),
-        ("'ü🐍'", "'ü🐍'"),
-        ("# encoding: see below", None),
-        ("\\\n1", "1"),
-        ("f'{1+1}'", "'2'"),
-        ("...", "Ellipsis"),
-        ("print", "<built-in function print>"),
-        ("def f(): pass\nf()", None),
-        ("x: int = 3\nx", "3"),
-        ("(y := 7)", "7"),
-    ],
-)
-def test_text(client: Client, code: str, text: str | None) -> None:
-    reply = client.exec(code)
-    assert reply.returncode == 0, reply.stderr.decode()
-    if code.startswith("lambda"):
-        assert reply.text is not None and reply.text.startswith("(<function")
-    else:
-        assert reply.text == text
-
-
-def test_underscore(client: Client, session: str) -> None:
-    client.exec("6 * 7", session)
-    assert client.exec("_ + 1", session).text == "43"
-    client.exec("None", session)
-    assert client.exec("_", session).text == "43"
 
 
 LONG = "class Long:\n def __repr__(self): return {} * 'x'\n"
@@ -79,14 +32,6 @@ def test_a_text_that_is_too_long(client: Client) -> None:
     text = client.exec(LONG.format(3_000_000) + "Long()").text
     assert text is not None and (1 << 20) - 100 < len(text) < 1 << 20
     assert text.endswith("... (1951472 bytes more)")
-
-
-def test_a_repr_that_raises(client: Client, session: str) -> None:
-    code = "class C:\n def __repr__(self): raise ValueError('no')\nC()"
-    reply = client.exec(code, session)
-    assert reply.returncode == 1
-    assert reply.error["name"] == "ValueError"
-    assert client.exec("1", session).text == "1"
 
 
 @pytest.mark.parametrize(
@@ -110,61 +55,7 @@ def test_surrogates_do_not_break_the_reply(client: Client, session: str) -> None
 # ---- __main__ ----
 
 
-def test_main_is_a_real_module(client: Client, session: str) -> None:
-    client.exec("x = 1", session)
-    assert client.exec(
-        "import __main__, sys; (__name__, __main__.x, sys.modules['__main__'] is __main__)", session
-    ).text == ("('__main__', 1, True)")
-
-
-def test_no_names_leak_into_a_session(client: Client) -> None:
-    reply = client.exec("sorted(n for n in globals() if not (n.startswith('__') and n.endswith('__')))")
-    assert reply.text == "[]"
-
-
-def test_a_script_s_idiom(client: Client) -> None:
-    assert client.exec("if __name__ == '__main__': print('main')").stdout == b"main\n"
-
-
-def test_argv_and_path(client: Client, session: str) -> None:
-    run(client, session, "open('mine.py', 'w').write('value = 7')")
-    assert client.exec("import mine; mine.value", session).text == "7"
-    assert client.exec("import sys; sys.argv", session).text == "['']"
-
-
 # ---- await ----
-
-
-def test_top_level_await(client: Client, session: str) -> None:
-    assert client.exec("import asyncio\nawait asyncio.sleep(0.01, 5)", session).text == "5"
-    assert client.exec("x = await asyncio.sleep(0, 'x')\nx", session).text == "'x'"
-    assert client.exec("async def f():\n return 3\nawait f()", session).text == "3"
-
-
-def test_async_for_and_with(client: Client) -> None:
-    code = """
-    import contextlib
-    async def numbers():
-        for i in range(3): yield i
-    @contextlib.asynccontextmanager
-    async def manager(): yield 'in'
-    total = [i async for i in numbers()]
-    async with manager() as value: total.append(value)
-    total
-    """
-    assert client.exec(textwrap.dedent(code)).text == "[0, 1, 2, 'in']"
-
-
-def test_tasks_go_on_in_the_next_await(client: Client, session: str) -> None:
-    client.exec("import asyncio\nasync def later():\n await asyncio.sleep(0.05)\n return 'done'", session)
-    client.exec("task = asyncio.get_running_loop().create_task(later())\nawait asyncio.sleep(0)", session)
-    assert client.exec("await task", session).text == "'done'"
-
-
-def test_asyncio_run(client: Client, session: str) -> None:
-    assert client.exec("import asyncio\nasyncio.run(asyncio.sleep(0, 4))", session).text == "4"
-    assert client.exec("asyncio.run(asyncio.sleep(0, 5))", session).text == "5"
-    assert client.exec("await asyncio.sleep(0, 6)", session).text == "6"
 
 
 def test_a_late_await(client: Client, session: str) -> None:
@@ -173,118 +64,12 @@ def test_a_late_await(client: Client, session: str) -> None:
     assert client.exec("await asyncio.sleep(0, 1)", session).text == "1"
 
 
-def test_an_exception_in_an_await_shows_only_the_cell(client: Client) -> None:
-    reply = client.exec("async def f():\n    1 / 0\nawait f()")
-    assert reply.error["traceback"] == textwrap.dedent(
-        """\
-        Traceback (most recent call last):
-          File "<cell 1>", line 3, in <module>
-            await f()
-          File "<cell 1>", line 2, in f
-            1 / 0
-            ~~^~~
-        ZeroDivisionError: division by zero
-        """
-    )
-
-
 # ---- tracebacks ----
-
-
-def test_traceback_is_python_s_own_without_us(client: Client, session: str) -> None:
-    client.exec("def f(n):\n    return 1 / n", session)
-    client.exec("pass", session)
-    reply = client.exec("x = 0\n\nf(x)", session)
-    expected = textwrap.dedent(
-        """\
-        Traceback (most recent call last):
-          File "<cell 3>", line 3, in <module>
-            f(x)
-          File "<cell 1>", line 2, in f
-            return 1 / n
-                   ~~^~~
-        ZeroDivisionError: division by zero
-        """
-    )
-    assert (reply.returncode, reply.state, reply.cause) == (1, "kept", "error")
-    error = m.CellError(**reply.error)
-    assert (error.name, error.value, error.traceback) == ("ZeroDivisionError", "division by zero", expected)
-    assert [(frame["cell"], frame["line"], frame["source"]) for frame in error.frames] == [
-        (3, 3, "f(x)"),
-        (1, 2, "return 1 / n"),
-    ]
-    assert reply.stderr.decode() == expected
-
-
-def test_syntax_error(client: Client) -> None:
-    reply = client.exec("x = 1\ny = = 2")
-    assert reply.error["name"] == "SyntaxError"
-    assert reply.error["traceback"] == textwrap.dedent(
-        """\
-          File "<cell 1>", line 2
-            y = = 2
-                ^
-        SyntaxError: invalid syntax
-        """
-    )
-
-
-@pytest.mark.parametrize(
-    "code", ["if True:", "(", "'abc", "  x = 1\n y = 2", "x = 1\n\tif", "\0", "def f(:", "return 1", "1 +"]
-)
-def test_other_syntax_errors(client: Client, session: str, code: str) -> None:
-    reply = client.exec(code, session)
-    assert reply.returncode == 1
-    assert reply.error["name"] in ("SyntaxError", "IndentationError", "TabError", "ValueError")
-    assert client.exec("1", session).text == "1"
 
 
 def test_a_syntax_error_runs_nothing(client: Client, session: str) -> None:
     client.exec("x = 1\nprint('ran')\n)", session)
     assert client.exec("'x' in globals()", session).text == "False"
-
-
-def test_chained_exceptions(client: Client) -> None:
-    reply = client.exec("try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('v') from e")
-    traceback = reply.error["traceback"]
-    assert "KeyError: 'k'" in traceback
-    assert "The above exception was the direct cause of the following exception:" in traceback
-    assert traceback.endswith("ValueError: v\n")
-    assert traceback.count('File "<cell 1>"') == traceback.count("File ")
-
-
-def test_exception_groups(client: Client) -> None:
-    reply = client.exec("raise ExceptionGroup('g', [ValueError(1), TypeError(2)])")
-    assert reply.error["name"] == "ExceptionGroup"
-    assert "| ValueError: 1" in reply.error["traceback"]
-
-
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("def f(): f()\nf()", "RecursionError"),
-        ("x = [1] * (1 << 60)", "MemoryError"),
-        ("class E(Exception):\n def __str__(self): raise ValueError\nraise E", "E"),
-        ("class E(BaseException): pass\nraise E('base')", "E"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("raise GeneratorExit", "GeneratorExit"),
-        ("raise StopIteration(3)", "StopIteration"),
-        ("assert 1 == 2, 'not so'", "AssertionError"),
-        ("undefined_name", "NameError"),
-        ("import nonesuch", "ModuleNotFoundError"),
-        ("e = ValueError(); e.__cause__ = e; raise e", "ValueError"),
-        (
-            "class M(type):\n __name__ = property(id)\nclass E(Exception, metaclass=M): pass\nraise E",
-            None,
-        ),
-    ],
-)
-def test_exceptions_of_every_kind(client: Client, session: str, code: str, name: str | None) -> None:
-    reply = client.exec(code, session)
-    assert reply.returncode in (1, 130)
-    if name:
-        assert reply.error["name"] == name
-    assert client.exec("1", session).text == "1"
 
 
 def test_an_exception_in_a_library_shows_its_frames(client: Client) -> None:
@@ -296,38 +81,15 @@ def test_an_exception_in_a_library_shows_its_frames(client: Client) -> None:
 # ---- things a script can do ----
 
 
-def test_warnings(client: Client, session: str) -> None:
-    reply = client.exec("import warnings\nwarnings.warn('careful')", session)
-    assert reply.stderr.decode() == "<cell 1>:2: UserWarning: careful\n  warnings.warn('careful')\n"
-    reply = client.exec("warnings.warn('old', DeprecationWarning)", session)
-    assert b"DeprecationWarning: old" in reply.stderr
-    assert b"SyntaxWarning" in client.exec("x = 1\nx is 1000", session).stderr
-
-
 @pytest.mark.parametrize("code", ["x = 1if True else 2", "1or 2"])
 def test_a_warning_of_the_compiler_comes_once(client: Client, code: str) -> None:
     """Or never, from an old Python."""
     assert client.exec(code).stderr.count(b"invalid decimal literal") <= 1
 
 
-def test_help(client: Client) -> None:
-    reply = client.exec("help(len)")
-    assert b"Return the number of items in a container." in reply.stdout
-    assert reply.returncode == 0
-
-
 def test_help_of_what_a_cell_defined(client: Client, session: str) -> None:
     client.exec("def f(x):\n    'Twice x.'\n    return 2 * x", session)
     assert b"Twice x." in client.exec("help(f)", session).stdout
-
-
-def test_inspect_getsource(client: Client, session: str) -> None:
-    source = "def f(x):\n    # why\n    return 2 * x\n"
-    client.exec("y = 1\n\n" + source + "z = 2", session)
-    client.exec("class C:\n    a = 1\n    def m(self): pass\n", session)
-    client.exec("f = f", session)
-    assert client.exec("import inspect; print(inspect.getsource(f), end='')", session).stdout.decode() == source
-    assert b"def m(self): pass" in client.exec("print(inspect.getsource(C.m))", session).stdout
 
 
 def test_pickle(client: Client, session: str) -> None:

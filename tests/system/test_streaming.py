@@ -173,50 +173,12 @@ def test_output_comes_before_the_question(client: Client, session: str) -> None:
     client.shutdown(session + "x")
 
 
-def test_several_inputs(client: Client, session: str) -> None:
-    cell = client.start("[input() for _ in range(3)]", session, input=True)
-    for line in ("a", "", "c d"):
-        assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
-        client.input(cell, line)
-    assert client.finish(cell, m.ExecReply).text == "['a', '', 'c d']"
-
-
-def test_end_of_input(client: Client, session: str) -> None:
-    cell = client.start("input('?')", session, input=True)
-    assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
-    client.input(cell, None)
-    reply = client.finish(cell, m.ExecReply)
-    assert reply.returncode == 1
-    assert reply.error["name"] == "EOFError"
-
-
-def test_stdin_can_be_read_as_a_file(client: Client, session: str) -> None:
-    cell = client.start("import sys; sys.stdin.readline()", session, input=True)
-    assert isinstance(client.receive(cell, m.ExecReply), m.AskEvent)
-    client.input(cell, "line")
-    assert client.finish(cell, m.ExecReply).text == r"'line\n'"
-
-
-def test_passwords_are_asked_for_as_such(client: Client, session: str) -> None:
-    cell = client.start("import getpass; getpass.getpass('Secret: ')", session, input=True)
-    ask = client.receive(cell, m.ExecReply)
-    assert isinstance(ask, m.AskEvent)
-    assert (ask.prompt, ask.password) == ("Secret: ", True)
-    client.input(cell, "s3cret")
-    assert client.finish(cell, m.ExecReply).text == "'s3cret'"
-
-
 @pytest.mark.parametrize("code", ["input('?')", "input()", "import sys\nnext(sys.stdin)"])
 def test_without_somebody_to_answer(client: Client, code: str) -> None:
     reply = client.exec(code)
     assert reply.returncode == 1
     assert reply.error["name"] in ("EOFError", "StopIteration")
     assert reply.duration_ms < 1000
-
-
-def test_reading_all_of_stdin_without_input(client: Client) -> None:
-    reply = client.exec("import sys; sys.stdin.read()")
-    assert reply.text == "''" or (reply.error and reply.error["name"] == "EOFError")
 
 
 def test_interrupt_while_asking(client: Client, session: str) -> None:
