@@ -26,6 +26,11 @@ json_t *rpc_result(json_t *id, json_t *result)
 	return json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result);
 }
 
+json_t *rpc_request(json_t *id, const char *method, json_t *params)
+{
+	return json_pack("{s:s, s:o, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method", method, "params", params);
+}
+
 json_t *rpc_notification(const char *method, json_t *params)
 {
 	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
@@ -53,14 +58,14 @@ json_t *rpc_id(json_t *value)
 	return NULL;
 }
 
-static json_t *document_load(struct lair_text line, json_error_t *error)
+static json_t *document_load(struct lair_text line, size_t flags, json_error_t *error)
 {
-	json_t *document = json_loadb(line.data, line.size, JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
+	json_t *document = json_loadb(line.data, line.size, JSON_ALLOW_NUL | JSON_DECODE_ANY | flags, error);
 
 	/* JSON's integers may have any size, the library's have 64 bits. */
 	if (!document && json_error_code(error) == json_error_numeric_overflow)
 		document = json_loadb(line.data, line.size,
-				      JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, error);
+				      JSON_ALLOW_NUL | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | flags, error);
 	return document;
 }
 
@@ -98,17 +103,28 @@ static json_t *message_check(struct rpc *rpc)
 	return NULL;
 }
 
-json_t *rpc_read(struct rpc *rpc, struct lair_text line)
+bool rpc_blank(struct lair_text line)
+{
+	for (size_t i = 0; i < line.size; i++)
+		if (!strchr(" \t\r", line.data[i]) || !line.data[i])
+			return false;
+	return true;
+}
+
+json_t *rpc_read(struct rpc *rpc, struct lair_text text, bool strict)
 {
 	json_error_t error;
 
-	*rpc = (struct rpc){.document = document_load(line, &error)};
+	*rpc = (struct rpc){.document = document_load(text, strict ? JSON_REJECT_DUPLICATES : 0, &error)};
+	if (!rpc->document && json_error_code(&error) == json_error_duplicate_key)
+		return rpc_error(NULL, RPC_INVALID_REQUEST, "an object has a key twice", NULL);
 	if (!rpc->document && json_error_code(&error) == json_error_numeric_overflow)
 		return rpc_error(NULL, RPC_INVALID_REQUEST, "a number is too large", NULL);
 	if (!rpc->document)
-		return rpc_error(NULL, RPC_PARSE, "this line is not JSON in UTF-8", NULL);
+		return rpc_error(NULL, RPC_PARSE, "this is not JSON in UTF-8", NULL);
 	if (json_is_array(rpc->document))
-		return rpc_error(NULL, RPC_INVALID_REQUEST, "batches are not supported: one object a line", NULL);
+		return rpc_error(NULL, RPC_INVALID_REQUEST, "batches are not supported: one object a message",
+				 NULL);
 	if (!json_is_object(rpc->document))
 		return rpc_error(NULL, RPC_INVALID_REQUEST, "a message is a JSON object", NULL);
 	return message_check(rpc);

@@ -14,8 +14,15 @@ enum {
 	RPC_INVALID_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
 	RPC_NOT_FOUND = -32002, /* MCP before 2026-07-28: there is no such resource */
+	RPC_MISMATCH = -32020,	/* MCP over HTTP: the headers are not what the message says */
 	RPC_VERSION = -32022,	/* MCP: the request is of a version that this server does not speak */
 };
+
+/* Versions of MCP: of the stateless era, and of the handshake, the newest first. */
+#define MCP_MODERN "2026-07-28"
+#define MCP_LEGACY "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"
+/* Members of _meta. */
+#define MCP_META(name) "io.modelcontextprotocol/" name
 
 enum rpc_kind { RPC_REQUEST, RPC_NOTIFICATION, RPC_RESPONSE };
 
@@ -27,14 +34,18 @@ struct rpc {
 	json_t *params; /* borrowed; an object, or NULL */
 };
 
-/* Read a line. Returns NULL, or the error to answer with; in either case rpc_deinit @rpc. */
-json_t *rpc_read(struct rpc *rpc, struct lair_text line);
+/* Read a line, or the body of a request; @strict: no object has a key twice. Returns NULL, or the error to answer
+ * with; in either case rpc_deinit @rpc. */
+json_t *rpc_read(struct rpc *rpc, struct lair_text text, bool strict);
+/* Whether there is nothing in it to read. */
+bool rpc_blank(struct lair_text line);
 void rpc_deinit(struct rpc *rpc);
 
-/* Documents to send; new. @id is borrowed; NULL if no id could be read. @data, @result and @params are taken over;
- * @data may be NULL. */
+/* Documents to send; new. @id is borrowed, but by rpc_request; NULL if no id could be read. @data, @result and
+ * @params are taken over; @data may be NULL. */
 json_t *rpc_error(json_t *id, int code, const char *message, json_t *data);
 json_t *rpc_result(json_t *id, json_t *result);
+json_t *rpc_request(json_t *id, const char *method, json_t *params);
 json_t *rpc_notification(const char *method, json_t *params);
 
 /* The text of @value; NULL if it is no text, or contains a NUL. Borrowed. */

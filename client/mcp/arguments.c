@@ -8,10 +8,10 @@
 
 #define SENTENCE_SIZE 256
 
-static const struct tool *tool_find(const struct server *server, const char *name)
+static const struct tool *tool_find(const struct engine *engine, const char *name)
 {
 	for (const struct tool *tool = tools; tool->name; tool++)
-		if (strcmp(tool->name, name) == 0 && (!tool->full || server->options->full))
+		if (strcmp(tool->name, name) == 0 && (!tool->full || engine->options.full))
 			return tool;
 	return NULL;
 }
@@ -49,12 +49,12 @@ static const char *type_name(const struct parameter *parameter)
 }
 
 /* Whether @id names a session of another user. Root can name one, but a model that root serves must not. */
-bool session_is_anothers(const struct server *server, const char *id)
+bool session_is_anothers(const struct engine *engine, const char *id)
 {
 	size_t n = strspn(id, "0123456789");
 
 	return geteuid() == 0 && strspn(id, "0") < n && id[n] == '/' &&
-	       !(server->options->session && strcmp(id, server->options->session) == 0);
+	       !(engine->options.session && strcmp(id, engine->options.session) == 0);
 }
 
 static bool names_session(const struct parameter *parameter)
@@ -63,7 +63,7 @@ static bool names_session(const struct parameter *parameter)
 }
 
 /* Only code may contain a NUL: Python then says what is wrong. */
-static bool value_check(char sentence[static SENTENCE_SIZE], const struct server *server,
+static bool value_check(char sentence[static SENTENCE_SIZE], const struct engine *engine,
 			const struct parameter *parameter, const json_t *value)
 {
 	if (!value || json_is_null(value)) {
@@ -78,7 +78,7 @@ static bool value_check(char sentence[static SENTENCE_SIZE], const struct server
 		snprintf(sentence, SENTENCE_SIZE, "%s has a NUL in it", parameter->name);
 		return false;
 	}
-	if (names_session(parameter) && value && session_is_anothers(server, json_text_value(value))) {
+	if (names_session(parameter) && value && session_is_anothers(engine, json_text_value(value))) {
 		snprintf(sentence, SENTENCE_SIZE, "%s must not begin with the number of a user and a slash",
 			 parameter->name);
 		return false;
@@ -86,7 +86,7 @@ static bool value_check(char sentence[static SENTENCE_SIZE], const struct server
 	return true;
 }
 
-static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct server *server,
+static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct engine *engine,
 			    const struct tool *tool, json_t *arguments)
 {
 	const struct parameter *const *at;
@@ -100,7 +100,7 @@ static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct se
 			return false;
 		}
 	}
-	tool_for_each(at, tool->parameters) if (!value_check(sentence, server, *at,
+	tool_for_each(at, tool->parameters) if (!value_check(sentence, engine, *at,
 							     json_object_get(arguments, (*at)->name))) return false;
 	return true;
 }
@@ -115,7 +115,7 @@ void tools_call(struct request *request)
 		request_refuse(request, RPC_INVALID_PARAMS, "name must be a string, and arguments an object", NULL);
 		return;
 	}
-	request->tool = tool_find(request->server, name);
+	request->tool = tool_find(request->engine, name);
 	if (!request->tool) {
 		snprintf(sentence, sizeof(sentence), "Unknown tool: %.128s", name);
 		request_refuse(request, RPC_INVALID_PARAMS, sentence, NULL);
@@ -124,7 +124,7 @@ void tools_call(struct request *request)
 	json_incref(arguments);
 	json_decref(request->arguments);
 	request->arguments = arguments;
-	if (arguments_check(sentence, request->server, request->tool, arguments))
+	if (arguments_check(sentence, request->engine, request->tool, arguments))
 		request->tool->run(request);
 	else
 		request_reply(request, result_refused(request, "bad_arguments", sentence));
@@ -144,8 +144,8 @@ double argument_number(const struct request *request, const char *name)
 
 const char *argument_session(const struct request *request)
 {
-	const struct mcp_options *options = request->server->options;
+	const struct mcp_options *options = &request->engine->options;
 	const char *given = argument_text(request, "session_id");
 
-	return given ? given : options->session ? options->session : request->server->session;
+	return given ? given : options->session ? options->session : request->engine->session;
 }

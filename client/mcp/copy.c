@@ -95,7 +95,7 @@ static void file_piece(struct request *request)
 	struct lair_call *call = NULL;
 
 	if (from && to)
-		request_wait(request, lair_copy_in(request->server->lair, &call, &piece), &call, on_piece);
+		request_wait(request, lair_copy_in(request->engine->lair, &call, &piece), &call, on_piece);
 	else
 		out_of_memory(request);
 }
@@ -115,7 +115,7 @@ static void directory_part(struct request *request, step *then)
 	struct lair_call *call = NULL;
 
 	if (from)
-		request_wait(request, lair_files(request->server->lair, &call, &files), &call, then);
+		request_wait(request, lair_files(request->engine->lair, &call, &files), &call, then);
 	else
 		out_of_memory(request);
 }
@@ -171,7 +171,7 @@ static void directory_make(struct request *request)
 	struct lair_call *call = NULL;
 
 	if (to)
-		request_wait(request, lair_put(request->server->lair, &call, &put), &call, on_made);
+		request_wait(request, lair_put(request->engine->lair, &call, &put), &call, on_made);
 	else
 		out_of_memory(request);
 }
@@ -256,6 +256,6 @@ void copy_to_sandbox(struct request *request)
 		out_of_memory(request);
 	else
 		request_wait(request,
-			     lair_open(lair, &call, argument_session(request), request->server->options->profile),
+			     lair_open(lair, &call, argument_session(request), request->engine->options.profile),
 			     &call, on_opened);
 }

@@ -31,7 +31,7 @@ static void resume(struct request *request)
 
 void functions_wait(struct request *request, void (*then)(struct request *request))
 {
-	struct servers *servers = request->server->options->servers;
+	struct servers *servers = request->engine->options.servers;
 
 	if (servers)
 		servers_start(servers);
@@ -44,15 +44,15 @@ void functions_wait(struct request *request, void (*then)(struct request *reques
 	request->due = clock_seconds() + SERVERS_PATIENCE;
 }
 
-int functions_process(struct server *server)
+int functions_process(struct engine *engine)
 {
-	struct servers *servers = server->options->servers;
+	struct servers *servers = engine->options.servers;
 	struct request *request, *next;
 	int r = servers ? servers_process(servers) : 0;
 
 	if (r || !servers || !servers_settled(servers))
 		return r;
-	for (request = server->requests; request; request = next) {
+	for (request = engine->requests; request; request = next) {
 		next = request->next;
 		if (request->resume)
 			resume(request);
@@ -60,9 +60,9 @@ int functions_process(struct server *server)
 	return 0;
 }
 
-json_t *functions_instructions(const struct server *server)
+json_t *functions_instructions(const struct engine *engine)
 {
-	struct servers *servers = server->options->servers;
+	struct servers *servers = engine->options.servers;
 	_cleanup_(freep) char *names = servers ? servers_names(servers) : NULL;
 
 	if (!names || !*names)
@@ -76,9 +76,9 @@ json_t *functions_instructions(const struct server *server)
 
 /* ---- calls ---- */
 
-static struct request *answered_of(const struct server *server, const char *key)
+static struct request *answered_of(const struct engine *engine, const char *key)
 {
-	for (struct request *it = server->requests; it; it = it->next)
+	for (struct request *it = engine->requests; it; it = it->next)
 		if (it->answered && it->key && strcmp(it->key, key) == 0)
 			return it;
 	return NULL;
@@ -87,7 +87,7 @@ static struct request *answered_of(const struct server *server, const char *key)
 /* The request that has the calls of this one's cell. */
 static struct request *caller_of(const struct request *request)
 {
-	struct request *answered = request->key ? answered_of(request->server, request->key) : NULL;
+	struct request *answered = request->key ? answered_of(request->engine, request->key) : NULL;
 
 	return answered ? answered : (struct request *)request;
 }
@@ -95,7 +95,7 @@ static struct request *caller_of(const struct request *request)
 /* The request that waits for the result of this one's cell: this one, or one that came later with its handle. */
 static const struct request *waiter_of(const struct request *request)
 {
-	for (const struct request *it = request->server->requests; it; it = it->next)
+	for (const struct request *it = request->engine->requests; it; it = it->next)
 		if (it->key && !it->answered && strcmp(it->key, request->key) == 0)
 			return it;
 	return request;
@@ -116,7 +116,7 @@ static json_int_t number_of(const json_t *asking)
 /* It does not ask any more: nor does the client. */
 static void asking_drop(struct request *request, uint64_t number)
 {
-	struct server *server = request->server;
+	struct engine *engine = request->engine;
 	json_t *asking, *asked;
 	const char *id;
 	size_t i;
@@ -129,14 +129,14 @@ static void asking_drop(struct request *request, uint64_t number)
 			break;
 		}
 	}
-	json_object_foreach_safe(server->asked, next, id, asked)
+	json_object_foreach_safe(engine->asked, next, id, asked)
 	{
 		if (number_of(asked) != (json_int_t)number ||
 		    strcmp(json_string_value(json_object_get(asked, "key")), request->key) != 0)
 			continue;
 		request_tell(waiter_of(request),
 			     rpc_notification("notifications/cancelled", json_pack("{s:s}", "requestId", id)));
-		json_object_del(server->asked, id);
+		json_object_del(engine->asked, id);
 	}
 }
 
@@ -146,7 +146,7 @@ static void on_call(struct lair_call *call, struct lair_calling *calling, void *
 
 	(void)call;
 	asking_drop(request, lair_calling_number(calling));
-	offered_call(request->server->offered, request, calling);
+	offered_call(request->engine->offered, request, calling);
 }
 
 static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
@@ -155,7 +155,7 @@ static void on_cancel(struct lair_call *call, uint64_t number, void *userdata)
 
 	(void)call;
 	asking_drop(request, number);
-	offered_cancel(request->server->offered, request, number);
+	offered_cancel(request->engine->offered, request, number);
 }
 
 /* ---- questions ---- */
@@ -178,20 +178,20 @@ static json_t *elicitation(const json_t *asking, bool modern)
 
 static void ask_client(struct request *request, const json_t *asking)
 {
-	struct server *server = request->server;
+	struct engine *engine = request->engine;
 	char id[40];
 
-	snprintf(id, sizeof(id), ASK_PREFIX "%" PRIu64, ++server->last_asked);
-	json_object_set_new(server->asked, id,
+	snprintf(id, sizeof(id), ASK_PREFIX "%" PRIu64, ++engine->last_asked);
+	json_object_set_new(engine->asked, id,
 			    json_pack("{s:s, s:I}", "key", request->key, "number", number_of(asking)));
-	request_tell(waiter_of(request), json_pack("{s:s, s:s, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
-						   "elicitation/create", "params", elicitation(asking, false)));
+	request_tell(waiter_of(request),
+		     rpc_request(json_string(id), "elicitation/create", elicitation(asking, false)));
 }
 
 /* Whoever waits for this cell is told soon. */
 static void waiters_hurry(const struct request *request)
 {
-	for (struct request *it = request->server->requests; it; it = it->next)
+	for (struct request *it = request->engine->requests; it; it = it->next)
 		if (it->key && !it->answered && strcmp(it->key, request->key) == 0 && it->hurry)
 			it->hurry(it, clock_seconds() + GATHER);
 }
@@ -231,7 +231,7 @@ static void on_told(struct lair_call *call, void *userdata)
 }
 
 /* @response: {action, content}. To dismiss the question is no answer. */
-static void answer_take(struct server *server, const char *key, uint64_t number, const json_t *response)
+static void answer_take(struct engine *engine, const char *key, uint64_t number, const json_t *response)
 {
 	const char *action = json_string_value(json_object_get(response, "action"));
 	json_t *approve = json_object_get(json_object_get(response, "content"), "approve");
@@ -245,25 +245,25 @@ static void answer_take(struct server *server, const char *key, uint64_t number,
 		answer.error = "PermissionError";
 		answer.text = "the call was refused by the user";
 	}
-	if (server->lair && lair_answer_call(server->lair, &call, &answer) == 0)
+	if (engine->lair && lair_answer_call(engine->lair, &call, &answer) == 0)
 		lair_on_done(call, on_told, NULL);
 }
 
-void functions_response(struct server *server, const struct rpc *rpc)
+void functions_response(struct engine *engine, const struct rpc *rpc)
 {
 	const char *id = json_text_value(json_object_get(rpc->document, "id"));
-	json_t *asked = id ? json_incref(json_object_get(server->asked, id)) : NULL;
+	json_t *asked = id ? json_incref(json_object_get(engine->asked, id)) : NULL;
 	json_t *result = json_object_get(rpc->document, "result");
 	struct request *request;
 	const char *key;
 
 	if (!asked)
 		return;
-	json_object_del(server->asked, id);
+	json_object_del(engine->asked, id);
 	key = json_string_value(json_object_get(asked, "key"));
-	answer_take(server, key, (uint64_t)number_of(asked), result);
+	answer_take(engine, key, (uint64_t)number_of(asked), result);
 	/* If it is no answer, the result of the cell's request tells of the call. */
-	for (request = server->requests; request; request = request->next)
+	for (request = engine->requests; request; request = request->next)
 		if (request->key && !request->answered && strcmp(request->key, key) == 0 && request->hurry &&
 		    strcmp(json_text_value(json_object_get(result, "action")) ?: "", "accept") != 0 &&
 		    strcmp(json_text_value(json_object_get(result, "action")) ?: "", "decline") != 0)
@@ -298,7 +298,7 @@ void functions_input_take(struct request *request, const char *key, const json_t
 
 	json_object_foreach((json_t *)responses, number, response)
 	{
-		answer_take(request->server, key, strtoull(number, NULL, 10), response);
+		answer_take(request->engine, key, strtoull(number, NULL, 10), response);
 	}
 }
 
@@ -306,7 +306,7 @@ void functions_input_take(struct request *request, const char *key, const json_t
 
 void functions_offer(struct request *request, struct lair_exec *exec)
 {
-	exec->functions = offered_functions(request->server->offered, &exec->n_functions);
+	exec->functions = offered_functions(request->engine->offered, &exec->n_functions);
 	exec->on_call = on_call;
 	exec->on_cancel = on_cancel;
 	exec->on_held = on_held;
@@ -314,7 +314,7 @@ void functions_offer(struct request *request, struct lair_exec *exec)
 
 void functions_attach(struct request *request, struct lair_attach *attach)
 {
-	if (answered_of(request->server, attach->key))
+	if (answered_of(request->engine, attach->key))
 		return;
 	attach->on_call = on_call;
 	attach->on_cancel = on_cancel;
@@ -323,10 +323,10 @@ void functions_attach(struct request *request, struct lair_attach *attach)
 
 bool functions_go_on(struct request *request)
 {
-	struct server *server = request->server;
+	struct engine *engine = request->engine;
 
 	/* Another one has the calls already. */
-	if (!request->call || (request->key && answered_of(server, request->key)))
+	if (!request->call || (request->key && answered_of(engine, request->key)))
 		return false;
 	request->answered = true;
 	request->runs = false;
@@ -336,5 +336,5 @@ bool functions_go_on(struct request *request)
 
 void functions_end(struct request *request)
 {
-	offered_end(request->server->offered, request);
+	offered_end(request->engine->offered, request);
 }

@@ -2,12 +2,12 @@
  * about those that ask, by the client if it can do that. */
 #pragma once
 
-#include "server.h"
+#include "engine.h"
 
 /* Go on with @then, as soon as it is known which functions there are, or soon. */
 void functions_wait(struct request *request, void (*then)(struct request *request));
 /* Go on with those that wait for that; and pass on what has come from servers. Returns 0 or -errno. */
-int functions_process(struct server *server);
+int functions_process(struct engine *engine);
 
 /* Offer them to a cell, whose calls belong to @request, as its userdata. */
 void functions_offer(struct request *request, struct lair_exec *exec);
@@ -27,9 +27,9 @@ json_t *functions_input_required(const struct request *request, json_t *handle);
 /* And its answers. */
 void functions_input_take(struct request *request, const char *key, const json_t *responses);
 /* In the other era: a response of the client. */
-void functions_response(struct server *server, const struct rpc *rpc);
+void functions_response(struct engine *engine, const struct rpc *rpc);
 
 /* Whether a client with these capabilities can ask a person. */
 bool functions_elicits(const json_t *capabilities);
 /* What a model is told of them; "" if there are none. New. */
-json_t *functions_instructions(const struct server *server);
+json_t *functions_instructions(const struct engine *engine);

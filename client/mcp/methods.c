@@ -1,7 +1,7 @@
 /* Messages of a client: each line is a request, a notification or an error. If it needs an answer, it gets one. */
+#include "engine.h"
 #include "functions.h"
 #include "resources.h"
-#include "server.h"
 #include "tools.h"
 #include "versions.h"
 
@@ -91,18 +91,18 @@ static const struct method *method_find(const char *name)
 
 /* ---- messages ---- */
 
-static struct request *request_find(struct server *server, const json_t *id)
+static struct request *request_find(struct engine *engine, const json_t *id)
 {
-	for (struct request *request = server->requests; request; request = request->next)
+	for (struct request *request = engine->requests; request; request = request->next)
 		if (!request->cancelled && !request->answered && json_equal(request->id, id))
 			return request;
 	return NULL;
 }
 
-static void take_notification(struct server *server, const struct rpc *rpc)
+static void take_notification(struct engine *engine, const struct rpc *rpc)
 {
 	json_t *id = rpc_id(json_object_get(rpc->params, "requestId"));
-	struct request *request = id ? request_find(server, id) : NULL;
+	struct request *request = id ? request_find(engine, id) : NULL;
 
 	if (request && strcmp(rpc->method, "notifications/cancelled") == 0)
 		request_cancel(request);
@@ -124,7 +124,7 @@ static bool token_valid(const struct rpc *rpc)
 }
 
 /* Checks a request before its method runs. Returns 0, or the code of an error, with its message and data. */
-static int request_check(struct server *server, const struct rpc *rpc, const struct method *method,
+static int request_check(struct engine *engine, const struct rpc *rpc, const struct method *method,
 			 const char **messagep, json_t **datap)
 {
 	bool stateless = versions_modern(rpc->params);
@@ -144,18 +144,18 @@ static int request_check(struct server *server, const struct rpc *rpc, const str
 		*messagep = "progressToken must be a string or an integer";
 		return RPC_INVALID_PARAMS;
 	}
-	if (request_find(server, rpc->id)) {
+	if (request_find(engine, rpc->id)) {
 		*messagep = "there is a request of that id without an answer";
 		return RPC_INVALID_REQUEST;
 	}
-	if (server->n_requests >= REQUESTS_MAX) {
+	if (engine->n_requests >= REQUESTS_MAX) {
 		*messagep = "there are too many requests without an answer";
 		return RPC_INTERNAL;
 	}
 	return 0;
 }
 
-static void take_request(struct server *server, const struct rpc *rpc)
+static void take_request(struct engine *engine, const struct rpc *rpc)
 {
 	const struct method *method = method_find(rpc->method);
 	struct request *request;
@@ -163,18 +163,18 @@ static void take_request(struct server *server, const struct rpc *rpc)
 	json_t *data = NULL;
 	int code;
 
-	code = request_check(server, rpc, method, &message, &data);
+	code = request_check(engine, rpc, method, &message, &data);
 	if (code) {
-		server_send(server, rpc_error(rpc->id, code, message, data));
+		engine_send(engine, rpc_error(rpc->id, code, message, data));
 		return;
 	}
-	request = request_new(server, rpc->id);
+	request = request_new(engine, rpc->id);
 	if (!request) {
-		server->error = -ENOMEM;
+		engine->error = -ENOMEM;
 		return;
 	}
 	request->modern = versions_modern(rpc->params);
-	request->elicits = versions_elicits(server, rpc->params);
+	request->elicits = versions_elicits(engine, rpc->params);
 	request->state = json_incref(json_object_get(rpc->params, "requestState"));
 	request->responses = json_incref(json_object_get(rpc->params, "inputResponses"));
 	request->token = rpc_id(token_of(rpc));
@@ -182,29 +182,12 @@ static void take_request(struct server *server, const struct rpc *rpc)
 	method->run(request);
 }
 
-static bool is_blank(struct lair_text line)
+void engine_take(struct engine *engine, const struct rpc *rpc)
 {
-	for (size_t i = 0; i < line.size; i++)
-		if (!strchr(" \t\r", line.data[i]) || !line.data[i])
-			return false;
-	return true;
-}
-
-void server_line(struct server *server, struct lair_text line)
-{
-	struct rpc rpc;
-	json_t *error;
-
-	if (is_blank(line))
-		return;
-	error = rpc_read(&rpc, line);
-	if (error)
-		server_send(server, error);
-	else if (rpc.kind == RPC_REQUEST)
-		take_request(server, &rpc);
-	else if (rpc.kind == RPC_NOTIFICATION)
-		take_notification(server, &rpc);
+	if (rpc->kind == RPC_REQUEST)
+		take_request(engine, rpc);
+	else if (rpc->kind == RPC_NOTIFICATION)
+		take_notification(engine, rpc);
 	else
-		functions_response(server, &rpc);
-	rpc_deinit(&rpc);
+		functions_response(engine, rpc);
 }

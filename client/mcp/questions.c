@@ -78,7 +78,7 @@ void check_syntax(struct request *request)
 {
 	json_t *code = json_object_get(request->arguments, "code");
 	struct lair_code question = {
-		.profile = request->server->options->profile,
+		.profile = request->engine->options.profile,
 		.code = {json_string_value(code), json_string_length(code)},
 	};
 	struct lair *lair = request_lair(request);

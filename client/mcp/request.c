@@ -1,38 +1,38 @@
 /* Requests without an answer. Each is in its server's list until it is ended, and ended once. Its answer may
  * come at any time, so nothing else refers to it. */
-#include "server.h"
+#include "engine.h"
 
 #include "functions.h"
 #include "tool_result.h"
 #include "versions.h"
 
-struct request *request_new(struct server *server, json_t *id)
+struct request *request_new(struct engine *engine, json_t *id)
 {
 	struct request *request = calloc(1, sizeof(*request));
 
 	if (!request)
 		return NULL;
-	request->server = server;
+	request->engine = engine;
 	request->id = json_incref(id);
-	request->next = server->requests;
+	request->next = engine->requests;
 	if (request->next)
 		request->next->previous = request;
-	server->requests = request;
-	server->n_requests++;
+	engine->requests = request;
+	engine->n_requests++;
 	return request;
 }
 
 void request_drop(struct request *request)
 {
-	struct server *server = request->server;
+	struct engine *engine = request->engine;
 
 	if (request->previous)
 		request->previous->next = request->next;
 	else
-		server->requests = request->next;
+		engine->requests = request->next;
 	if (request->next)
 		request->next->previous = request->previous;
-	server->n_requests--;
+	engine->n_requests--;
 	functions_end(request);
 	lair_call_free(request->call);
 	if (request->work_free)
@@ -53,7 +53,7 @@ void request_answer(struct request *request, json_t *result)
 {
 	if (request->modern)
 		versions_complete(result);
-	server_send(request->server, rpc_result(request->id, result));
+	engine_send(request->engine, rpc_result(request->id, result));
 }
 
 void request_reply(struct request *request, json_t *result)
@@ -64,7 +64,7 @@ void request_reply(struct request *request, json_t *result)
 
 void request_refuse(struct request *request, int code, const char *message, json_t *data)
 {
-	server_send(request->server, rpc_error(request->id, code, message, data));
+	engine_send(request->engine, rpc_error(request->id, code, message, data));
 	request_drop(request);
 }
 
@@ -93,7 +93,7 @@ void request_cancel(struct request *request)
 		request_drop(request);
 		return;
 	}
-	if (!request->cancelled && lair_cancel(request->server->lair, &call, request->call) == 0)
+	if (!request->cancelled && lair_cancel(request->engine->lair, &call, request->call) == 0)
 		lair_call_free(call); /* the request waits for the end of the cell itself */
 	request->cancelled = true;
 	request->due = 0;
@@ -107,7 +107,7 @@ struct lair *request_lair(struct request *request)
 	struct lair *lair;
 	int r;
 
-	r = server_connect(request->server, &lair, true, &sentence);
+	r = engine_connect(request->engine, &lair, true, &sentence);
 	if (!r)
 		return lair;
 	request_fail(request, r, sentence);
@@ -133,7 +133,7 @@ static void on_done(struct lair_call *call, void *userdata)
 void request_wait(struct request *request, int started, struct lair_call **callp, step *then)
 {
 	if (started) {
-		request_fail(request, started, lair_error(request->server->lair));
+		request_fail(request, started, lair_error(request->engine->lair));
 		return;
 	}
 	request->call = *callp;

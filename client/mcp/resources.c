@@ -128,7 +128,7 @@ static void next_directory(struct request *request)
 	}
 	files.session = list->entry.session;
 	files.path = *list->entry.path ? lair_text(list->entry.path) : (struct lair_text){.data = NULL};
-	request_wait(request, lair_files(request->server->lair, &call, &files), &call, on_part);
+	request_wait(request, lair_files(request->engine->lair, &call, &files), &call, on_part);
 }
 
 static int push_session(struct list *list, const struct mcp_options *options, const struct lair_session *session)
@@ -156,7 +156,7 @@ static void on_sessions(struct request *request, struct lair_call *call)
 		return;
 	}
 	while (!r && lair_next_session(lair_sessions(call), &cursor, &session))
-		r = push_session(list, request->server->options, &session);
+		r = push_session(list, &request->engine->options, &session);
 	if (r)
 		request_fail(request, r, "out of memory");
 	else
@@ -200,7 +200,7 @@ void resources_list(struct request *request)
 	list->resources = json_array();
 	request->work = list;
 	request->work_free = list_free;
-	r = server_connect(request->server, &lair, false, &sentence);
+	r = engine_connect(request->engine, &lair, false, &sentence);
 	if (r == LAIR_E_NO_DAEMON) {
 		list_reply(request);
 	} else if (r) {
@@ -329,7 +329,7 @@ static void next_piece(struct request *request)
 	};
 	struct lair_call *call = NULL;
 
-	request_wait(request, lair_get(request->server->lair, &call, &get), &call, on_piece);
+	request_wait(request, lair_get(request->engine->lair, &call, &get), &call, on_piece);
 }
 
 void resources_read(struct request *request)
@@ -351,12 +351,12 @@ void resources_read(struct request *request)
 	request->work = reading;
 	request->work_free = reading_free;
 	if (!uri_parse(uri, &reading->session, &reading->path) ||
-	    session_is_anothers(request->server, reading->session)) {
+	    session_is_anothers(request->engine, reading->session)) {
 		not_found(request, "there is no resource of that URI");
 		return;
 	}
 	request->tolerant = true;
-	r = server_connect(request->server, &lair, false, &sentence);
+	r = engine_connect(request->engine, &lair, false, &sentence);
 	if (r == LAIR_E_NO_DAEMON)
 		not_found(request, sentence);
 	else if (r)

@@ -1,7 +1,7 @@
 /* The files of sessions as resources. */
 #pragma once
 
-#include "server.h"
+#include "engine.h"
 
 /* The methods. */
 void resources_list(struct request *request);

@@ -70,7 +70,7 @@ static void progress_send(struct request *request, json_t *message)
 	run->n_pending = 0;
 	run->heard_due = run->sent + SILENCE;
 	due_set(request);
-	if (outbox_waiting(&request->server->outbox) > PROGRESS_FULL) {
+	if (request->engine->waiting > PROGRESS_FULL) {
 		json_decref(message);
 		return;
 	}
@@ -280,7 +280,7 @@ static void on_due(struct request *request)
 static void once_end(const struct run_work *run)
 {
 	const struct request *request = run->request;
-	const struct mcp_once *once = request->server->options->once;
+	const struct mcp_once *once = request->engine->options.once;
 
 	if (*run->once && (!request->call || request->cancelled))
 		once->end(once->userdata, run->once);
@@ -331,7 +331,7 @@ static void on_result(struct request *request, struct lair_call *call)
 static bool run_begin(struct request *request)
 {
 	struct run_work *run = calloc(1, sizeof(*run));
-	double patience = request->server->options->patience;
+	double patience = request->engine->options.patience;
 
 	if (!run || shown_init(&run->seen.shown)) {
 		free(run);
@@ -371,7 +371,7 @@ static bool once_name(char name[static ONCE_SIZE], const struct mcp_options *opt
 
 static void run_code(struct request *request, const char *session, struct lair_text code)
 {
-	const struct mcp_options *options = request->server->options;
+	const struct mcp_options *options = &request->engine->options;
 	struct lair_exec exec = {
 		.session = session,
 		.profile = options->profile,
@@ -475,7 +475,7 @@ static void rest_wait(struct request *request, struct lair_attach *attach)
 
 	memcpy(run->key, attach->key, KEY_SIZE);
 	/* That it is a one-shot is seen by its name, which has its key. */
-	if (!once_name(run->once, request->server->options, run->key) || !attach->session ||
+	if (!once_name(run->once, &request->engine->options, run->key) || !attach->session ||
 	    strcmp(run->once, attach->session) != 0)
 		*run->once = '\0';
 	run->seen.once = *run->once;
@@ -488,7 +488,7 @@ static void rest_wait(struct request *request, struct lair_attach *attach)
 	attach->on_display = on_display;
 	attach->on_alive = on_alive;
 	attach->userdata = request;
-	request_wait(request, lair_attach(request->server->lair, &call, attach), &call, on_result);
+	request_wait(request, lair_attach(request->engine->lair, &call, attach), &call, on_result);
 }
 
 static void rest_begin_at(struct request *request, const char *handle)
@@ -497,7 +497,7 @@ static void rest_begin_at(struct request *request, const char *handle)
 	char key[KEY_SIZE];
 
 	if (!handle || !handle_parse(&attach, key, handle) ||
-	    (attach.session && session_is_anothers(request->server, attach.session))) {
+	    (attach.session && session_is_anothers(request->engine, attach.session))) {
 		if (request->state)
 			request_fail(request, LAIR_E_BAD_REQUEST, "");
 		else

@@ -130,7 +130,7 @@ void tools_list(struct request *request)
 		request_refuse(request, RPC_INVALID_PARAMS, "there is no page of that cursor", NULL);
 		return;
 	}
-	result = json_pack("{s:o}", "tools", mcp_tools(MCP_TOOLS, request->server->options->full));
+	result = json_pack("{s:o}", "tools", mcp_tools(MCP_TOOLS, request->engine->options.full));
 	versions_cacheable(request, result, LIST_TTL_MS, true);
 	request_reply(request, result);
 }

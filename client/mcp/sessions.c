@@ -146,7 +146,7 @@ void session_start(struct request *request)
 
 	if (lair)
 		request_wait(request,
-			     lair_open(lair, &call, argument_session(request), request->server->options->profile),
+			     lair_open(lair, &call, argument_session(request), request->engine->options.profile),
 			     &call, on_opened);
 }
 

@@ -168,7 +168,7 @@ static bool birth_changes(json_t *births, const char *id, uint64_t birth)
 /* The daemon does not know that this server has used another session of that name. */
 static struct lair_ended ended_of(const struct request *request, uint64_t birth, const struct lair_ended *ended)
 {
-	bool changes = birth_changes(request->server->births, argument_session(request), birth);
+	bool changes = birth_changes(request->engine->births, argument_session(request), birth);
 
 	return changes && !ended->why.data ? ended_unknown : *ended;
 }

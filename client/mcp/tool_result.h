@@ -1,8 +1,8 @@
 /* Results of tools, as a model gets them. */
 #pragma once
 
+#include "engine.h"
 #include "excerpt.h"
-#include "server.h"
 #include "shown.h"
 
 /* A result with @structured, which is taken over, as it is and as text. Its `ok` says whether the result is an

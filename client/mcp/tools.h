@@ -1,7 +1,7 @@
 /* The tools: one table, from which descriptions, checks and calls are made. */
 #pragma once
 
-#include "server.h"
+#include "engine.h"
 
 #define TOOL_PARAMETERS_MAX 4
 #define TOOL_PROPERTIES_MAX 29
@@ -53,7 +53,7 @@ double argument_number(const struct request *request, const char *name);
 /* The session that the call means. */
 const char *argument_session(const struct request *request);
 /* Whether @id names a session of another user, which a model does not get. */
-bool session_is_anothers(const struct server *server, const char *id);
+bool session_is_anothers(const struct engine *engine, const char *id);
 
 /* Whether it runs code in the session that the call means. */
 bool tool_runs_in_session(const struct tool *tool);

@@ -5,15 +5,10 @@
 #include "functions.h"
 #include "instructions.h"
 
-#define META_VERSION "io.modelcontextprotocol/protocolVersion"
-#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
-#define META_SERVER "io.modelcontextprotocol/serverInfo"
-
 #define DISCOVER_TTL_MS 3600000
 
-static const char *const modern[] = {"2026-07-28"};
-/* The newest first. */
-static const char *const legacy[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+static const char *const modern[] = {MCP_MODERN};
+static const char *const legacy[] = {MCP_LEGACY};
 /* The last of them that knows links to resources. */
 enum { LEGACY_LINKS = 1 };
 
@@ -43,30 +38,31 @@ static json_t *meta_get(const json_t *params, const char *key)
 	return json_object_get(json_object_get(params, "_meta"), key);
 }
 
-bool versions_elicits(const struct server *server, const json_t *params)
+bool versions_elicits(const struct engine *engine, const json_t *params)
 {
-	return versions_modern(params) ? functions_elicits(meta_get(params, META_CAPABILITIES)) : server->elicits;
+	return versions_modern(params) ? functions_elicits(meta_get(params, MCP_META("clientCapabilities")))
+				       : engine->elicits;
 }
 
 bool versions_modern(const json_t *params)
 {
-	return meta_get(params, META_VERSION) != NULL;
+	return meta_get(params, MCP_META("protocolVersion")) != NULL;
 }
 
 int versions_check(const json_t *params, const char **messagep, json_t **datap)
 {
-	json_t *version = meta_get(params, META_VERSION);
+	json_t *version = meta_get(params, MCP_META("protocolVersion"));
 
 	*datap = NULL;
 	if (!json_text_value(version)) {
-		*messagep = "_meta: " META_VERSION " must be a string";
+		*messagep = "_meta: " MCP_META("protocolVersion") " must be a string";
 		return RPC_INVALID_PARAMS;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(modern); i++) {
 		if (strcmp(json_string_value(version), modern[i]) != 0)
 			continue;
-		*messagep = "_meta: " META_CAPABILITIES " must be an object";
-		return json_is_object(meta_get(params, META_CAPABILITIES)) ? 0 : RPC_INVALID_PARAMS;
+		*messagep = "_meta: " MCP_META("clientCapabilities") " must be an object";
+		return json_is_object(meta_get(params, MCP_META("clientCapabilities"))) ? 0 : RPC_INVALID_PARAMS;
 	}
 	*messagep = "Unsupported protocol version";
 	*datap = json_pack("{s:o, s:O}", "supported", array_of(modern, ARRAY_SIZE(modern)), "requested", version);
@@ -83,7 +79,7 @@ void versions_complete(json_t *result)
 	}
 	if (!json_object_get(result, "resultType"))
 		json_object_set_new(result, "resultType", json_string("complete"));
-	json_object_set_new(meta, META_SERVER, server_info());
+	json_object_set_new(meta, MCP_META("serverInfo"), server_info());
 }
 
 void versions_cacheable(const struct request *request, json_t *result, int ttl_ms, bool public)
@@ -98,12 +94,12 @@ void versions_cacheable(const struct request *request, json_t *result, int ttl_m
  * no call. */
 static void find_out(struct request *request, step *then)
 {
-	const struct mcp_options *options = request->server->options;
+	const struct mcp_options *options = &request->engine->options;
 	struct lair_call *call = NULL;
 	const char *sentence;
 	struct lair *lair;
 
-	if (!options->instructions || server_connect(request->server, &lair, true, &sentence)) {
+	if (!options->instructions || engine_connect(request->engine, &lair, true, &sentence)) {
 		then(request, NULL);
 		return;
 	}
@@ -114,7 +110,7 @@ static void find_out(struct request *request, step *then)
 static json_t *instructions_of(const struct request *request, const struct lair_call *call)
 {
 	json_t *found = instructions_json(call && !lair_outcome(call) ? lair_result(call) : NULL);
-	json_t *more = functions_instructions(request->server);
+	json_t *more = functions_instructions(request->engine);
 	json_t *all = json_sprintf("%s%s", json_string_value(found), json_string_value(more));
 
 	json_decref(more);
@@ -142,12 +138,12 @@ void versions_discover(struct request *request)
 
 bool versions_links(const struct request *request)
 {
-	return request->modern || request->server->legacy <= LEGACY_LINKS;
+	return request->modern || request->engine->legacy <= LEGACY_LINKS;
 }
 
 static void initialized(struct request *request, struct lair_call *call)
 {
-	request_reply(request, json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion", legacy[request->server->legacy],
+	request_reply(request, json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion", legacy[request->engine->legacy],
 					 "capabilities", capabilities(), "serverInfo", server_info(),
 					 "instructions", instructions_of(request, call)));
 }
@@ -164,7 +160,7 @@ void versions_initialize(struct request *request)
 	for (unsigned i = 0; i < ARRAY_SIZE(legacy); i++)
 		if (strcmp(wanted, legacy[i]) == 0)
 			version = i;
-	request->server->legacy = version;
-	request->server->elicits = functions_elicits(json_object_get(request->arguments, "capabilities"));
+	request->engine->legacy = version;
+	request->engine->elicits = functions_elicits(json_object_get(request->arguments, "capabilities"));
 	find_out(request, initialized);
 }

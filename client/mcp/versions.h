@@ -2,7 +2,7 @@
  * handshake. */
 #pragma once
 
-#include "server.h"
+#include "engine.h"
 
 /* Whether @params is of the stateless era. */
 bool versions_modern(const json_t *params);
@@ -10,7 +10,7 @@ bool versions_modern(const json_t *params);
 int versions_check(const json_t *params, const char **messagep, json_t **datap);
 
 /* Whether the client of a request with @params can ask its person. */
-bool versions_elicits(const struct server *server, const json_t *params);
+bool versions_elicits(const struct engine *engine, const json_t *params);
 
 /* Adds the fields of every result of the stateless era. */
 void versions_complete(json_t *result);

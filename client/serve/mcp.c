@@ -3,16 +3,14 @@
  * conversation has a name, which the client gives back with each request. */
 #include "doors.h"
 
-#include "conversation.h"
+#include "engine.h"
+#include "jsonrpc.h"
 #include "text.h"
 
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MODERN "2026-07-28"
-#define META_VERSION "io.modelcontextprotocol/protocolVersion"
-#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define SESSION_HEADER "Mcp-Session-Id"
 #define VERSION_HEADER "MCP-Protocol-Version"
 /* Conversations with a name, of one tenant. */
@@ -21,20 +19,11 @@
 #define ALIVE_SECONDS 15.0
 #define NAME_SIZE 33
 
-enum {
-	PARSE = -32700,
-	INVALID = -32600,
-	NO_METHOD = -32601,
-	BAD_PARAMS = -32602,
-	MISMATCH = -32020,
-	VERSION = -32022
-};
-
 /* A conversation. It may be used by several exchanges at a time. */
 struct talk {
 	struct talk *next;
 	struct tenant *tenant;
-	struct conversation *conversation;
+	struct engine *engine;
 	struct ask *asks;
 	const struct ask *saying; /* whose message is being taken */
 	char name[NAME_SIZE];	  /* name: "" of the stateless era */
@@ -49,8 +38,8 @@ struct ask {
 	struct exchange *exchange;
 	struct talk *talk;
 	struct ask *next; /* of the talk */
-	json_t *said, *id;
-	bool begun; /* its conversation begins with it */
+	struct rpc rpc;	  /* what the client says */
+	bool begun;	  /* its conversation begins with it */
 };
 
 struct mcp_state {
@@ -84,7 +73,7 @@ static void talk_drop(struct server *server, struct talk *talk)
 		ask->talk = NULL;
 		exchange_drop(ask->exchange);
 	}
-	conversation_free(talk->conversation);
+	engine_free(talk->engine);
 	talk_free(talk);
 }
 
@@ -107,8 +96,7 @@ static void ask_free(void *state)
 	/* In the stateless era to go away is to cancel. */
 	if (talk && !*talk->name)
 		talk_drop(ask->exchange->server, talk);
-	json_decref(ask->said);
-	json_decref(ask->id);
+	rpc_deinit(&ask->rpc);
 	free(ask);
 }
 
@@ -117,12 +105,9 @@ static void ask_free(void *state)
 /* The exchange that a message goes out on: that of the request that it belongs to. */
 static struct ask *ask_of(const struct talk *talk, const json_t *about)
 {
-	/* Of a message that is wrong no id may be known. */
-	bool wrong = !about || json_is_null(about);
-
 	for (struct ask *ask = talk->asks; ask; ask = ask->next)
-		if ((!*talk->name || (wrong ? ask == talk->saying : json_equal(about, ask->id))) &&
-		    !ask->exchange->gone && !ask->exchange->ended)
+		if ((!*talk->name || (about && json_equal(about, ask->rpc.id))) && !ask->exchange->gone &&
+		    !ask->exchange->ended)
 			return ask;
 	return NULL;
 }
@@ -130,12 +115,12 @@ static struct ask *ask_of(const struct talk *talk, const json_t *about)
 static unsigned status_for(const json_t *document)
 {
 	switch (json_integer_value(json_object_get(json_object_get(document, "error"), "code"))) {
-	case PARSE:
-	case INVALID:
-	case MISMATCH:
-	case VERSION:
+	case RPC_PARSE:
+	case RPC_INVALID_REQUEST:
+	case RPC_MISMATCH:
+	case RPC_VERSION:
 		return 400;
-	case NO_METHOD:
+	case RPC_NO_METHOD:
 		return 404;
 	default:
 		return 200;
@@ -177,12 +162,10 @@ static void answer_ask(struct ask *ask, json_t *document)
 /* A question that cannot be asked is one that the client dismisses. */
 static void question_dismiss(struct talk *talk, json_t *id)
 {
-	json_t *answer = json_pack("{s:s, s:O, s:{s:s}}", "jsonrpc", "2.0", "id", id, "result", "action", "cancel");
-	_cleanup_(freep) char *text = json_dumps(answer, JSON_COMPACT);
+	json_t *answer = rpc_result(id, json_pack("{s:s}", "action", "cancel"));
 
+	engine_take(talk->engine, &(struct rpc){.document = answer, .kind = RPC_RESPONSE, .id = id});
 	json_decref(answer);
-	if (text)
-		conversation_say(talk->conversation, lair_text(text));
 }
 
 static void on_send(void *userdata, json_t *document, const json_t *about)
@@ -211,17 +194,14 @@ static void on_send(void *userdata, json_t *document, const json_t *about)
 static void refuse(struct exchange *exchange, unsigned status, int code, const char *message)
 {
 	const struct ask *ask = exchange->state;
-	json_t *id = ask && ask->id ? json_incref(ask->id) : json_null();
 
-	answer_json(exchange, status,
-		    json_pack("{s:s, s:o, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id, "error", "code", code,
-			      "message", message));
+	answer_json(exchange, status, rpc_error(ask ? ask->rpc.id : NULL, code, message, NULL));
 }
 
 static void fail(struct exchange *exchange, unsigned status, const char *code, const char *sentence)
 {
 	(void)code;
-	refuse(exchange, status, status == 400 ? INVALID : -32603, sentence);
+	refuse(exchange, status, status == 400 ? RPC_INVALID_REQUEST : RPC_INTERNAL, sentence);
 }
 
 /* ---- a conversation begins ---- */
@@ -266,7 +246,7 @@ static struct talk *talk_new(struct exchange *exchange, bool named)
 	struct talk *talk;
 
 	if (lair && named && !talk_make_room(exchange->server, exchange->tenant)) {
-		refuse(exchange, 429, -32603,
+		refuse(exchange, 429, RPC_INTERNAL,
 		       "this token has too many conversations, and all of them wait for answers");
 		return NULL;
 	}
@@ -290,12 +270,12 @@ static struct talk *talk_new(struct exchange *exchange, bool named)
 	/* With tokens this is also the only session that is told of. */
 	options.session = *talk->tenant->prefix ? talk->fallback : NULL;
 	options.profile = talk->tenant->profiles ? talk->tenant->profiles[0] : NULL;
-	talk->conversation = talk->fallback && (talk->prefix || !*talk->tenant->prefix)
-				     ? conversation_new(&options, lair, talk->fallback, on_send, talk)
-				     : NULL;
-	if (!talk->conversation) {
+	talk->engine = talk->fallback && (talk->prefix || !*talk->tenant->prefix)
+			       ? engine_new(&options, lair, talk->fallback, on_send, talk)
+			       : NULL;
+	if (!talk->engine) {
 		talk_free(talk);
-		refuse(exchange, 503, -32603, "out of memory");
+		refuse(exchange, 503, RPC_INTERNAL, "out of memory");
 		return NULL;
 	}
 	talk->next = state->talks;
@@ -387,7 +367,7 @@ static const char *meta_version(const json_t *said)
 {
 	const json_t *meta = json_object_get(json_object_get(said, "params"), "_meta");
 
-	return json_string_value(json_object_get(meta, META_VERSION));
+	return json_string_value(json_object_get(meta, MCP_META("protocolVersion")));
 }
 
 static bool is_modern(const struct exchange *exchange, const json_t *said)
@@ -396,7 +376,7 @@ static bool is_modern(const struct exchange *exchange, const json_t *said)
 
 	if (meta_version(said))
 		return true;
-	return header ? strcmp(header, MODERN) >= 0 : exchange_header(exchange, "Mcp-Method") != NULL;
+	return header ? strcmp(header, MCP_MODERN) >= 0 : exchange_header(exchange, "Mcp-Method") != NULL;
 }
 
 static bool headers_match(struct exchange *exchange, const json_t *said, const char *method)
@@ -405,16 +385,17 @@ static bool headers_match(struct exchange *exchange, const json_t *said, const c
 	const char *name = named_in(method, json_object_get(said, "params"));
 
 	if (!meta_version(said))
-		refuse(exchange, 400, BAD_PARAMS, "_meta: " META_VERSION " is missing");
+		refuse(exchange, 400, RPC_INVALID_PARAMS, "_meta: " MCP_META("protocolVersion") " is missing");
 	else if (!json_is_object(json_object_get(json_object_get(json_object_get(said, "params"), "_meta"),
-						 META_CAPABILITIES)))
-		refuse(exchange, 400, BAD_PARAMS, "_meta: " META_CAPABILITIES " must be an object");
+						 MCP_META("clientCapabilities"))))
+		refuse(exchange, 400, RPC_INVALID_PARAMS,
+		       "_meta: " MCP_META("clientCapabilities") " must be an object");
 	else if (!version || strcmp(version, meta_version(said)) != 0)
-		refuse(exchange, 400, MISMATCH, VERSION_HEADER " is not what _meta says");
+		refuse(exchange, 400, RPC_MISMATCH, VERSION_HEADER " is not what _meta says");
 	else if (!header_is(exchange_header(exchange, "Mcp-Method"), method))
-		refuse(exchange, 400, MISMATCH, "Mcp-Method is not the method");
+		refuse(exchange, 400, RPC_MISMATCH, "Mcp-Method is not the method");
 	else if (name && !header_is(exchange_header(exchange, "Mcp-Name"), name))
-		refuse(exchange, 400, MISMATCH, "Mcp-Name is not what params say");
+		refuse(exchange, 400, RPC_MISMATCH, "Mcp-Name is not what params say");
 	else
 		return true;
 	return false;
@@ -429,7 +410,7 @@ static bool version_known(struct exchange *exchange)
 		if (strcmp(known[i], version) == 0)
 			return true;
 	if (version)
-		refuse(exchange, 400, INVALID, VERSION_HEADER " is none that this server speaks");
+		refuse(exchange, 400, RPC_INVALID_REQUEST, VERSION_HEADER " is none that this server speaks");
 	return !version;
 }
 
@@ -440,8 +421,10 @@ static struct talk *talk_of(struct exchange *exchange, struct ask *ask, const ch
 	const char *name = exchange_header(exchange, SESSION_HEADER);
 	struct talk *talk;
 
-	if (is_modern(exchange, ask->said))
-		return !ask->id || headers_match(exchange, ask->said, method) ? talk_new(exchange, false) : NULL;
+	if (is_modern(exchange, ask->rpc.document))
+		return !ask->rpc.id || headers_match(exchange, ask->rpc.document, method)
+			       ? talk_new(exchange, false)
+			       : NULL;
 	if (!version_known(exchange))
 		return NULL;
 	ask->begun = strcmp(method, "initialize") == 0;
@@ -449,9 +432,9 @@ static struct talk *talk_of(struct exchange *exchange, struct ask *ask, const ch
 		return talk_new(exchange, true);
 	talk = name ? talk_find(exchange, name) : NULL;
 	if (!name)
-		refuse(exchange, 400, INVALID, SESSION_HEADER " is missing");
+		refuse(exchange, 400, RPC_INVALID_REQUEST, SESSION_HEADER " is missing");
 	else if (!talk)
-		refuse(exchange, 404, INVALID, "there is no conversation of this " SESSION_HEADER);
+		refuse(exchange, 404, RPC_INVALID_REQUEST, "there is no conversation of this " SESSION_HEADER);
 	return talk;
 }
 
@@ -461,7 +444,7 @@ static void cancelled(const struct talk *talk, const json_t *said)
 	const json_t *id = json_object_get(json_object_get(said, "params"), "requestId");
 
 	for (struct ask *ask = id ? talk->asks : NULL; ask; ask = ask->next)
-		if (json_equal(id, ask->id) && !ask->exchange->ended &&
+		if (json_equal(id, ask->rpc.id) && !ask->exchange->ended &&
 		    (ask->exchange->streaming || !ask->exchange->response)) {
 			events_begin(ask->exchange);
 			stream_end(ask->exchange);
@@ -470,19 +453,16 @@ static void cancelled(const struct talk *talk, const json_t *said)
 
 static void pass_on(const struct ask *ask, struct talk *talk)
 {
-	_cleanup_(freep) char *text = json_dumps(ask->said, JSON_COMPACT | JSON_REAL_PRECISION(17));
-
 	talk->used = server_now();
 	talk->saying = ask;
-	if (text)
-		conversation_say(talk->conversation, lair_text(text));
+	engine_take(talk->engine, &ask->rpc);
 	talk->saying = NULL;
 }
 
 /* What the client's person has said. In the stateless era nobody is asked like this. */
 static void answered(struct exchange *exchange, const struct ask *ask, struct talk *talk)
 {
-	if (*talk->name && ask->id)
+	if (*talk->name && ask->rpc.id)
 		pass_on(ask, talk);
 	answer_empty(exchange, 202);
 }
@@ -494,8 +474,8 @@ static void say(struct exchange *exchange, struct ask *ask, struct talk *talk, c
 	talk->asks = ask;
 	pass_on(ask, talk);
 	if (strcmp(method, "notifications/cancelled") == 0)
-		cancelled(talk, ask->said);
-	if (!ask->id && !exchange->response)
+		cancelled(talk, ask->rpc.document);
+	if (!ask->rpc.id && !exchange->response)
 		answer_empty(exchange, 202);
 	else if (!exchange->response && exchange_accepts(exchange, "text/event-stream"))
 		exchange_alarm(exchange, ALIVE_SECONDS, events_begin);
@@ -505,10 +485,10 @@ static void say(struct exchange *exchange, struct ask *ask, struct talk *talk, c
  * the exchange has been answered, or begins once more. */
 static bool sessions_admitted(struct exchange *exchange, const struct ask *ask, const char *method)
 {
-	const json_t *arguments = json_object_get(json_object_get(ask->said, "params"), "arguments");
+	const json_t *arguments = json_object_get(json_object_get(ask->rpc.document, "params"), "arguments");
 	const char *id = json_string_value(json_object_get(arguments, "session_id"));
 	const char *branch = json_string_value(json_object_get(arguments, "new_session_id"));
-	const char *tool = json_string_value(json_object_get(json_object_get(ask->said, "params"), "name"));
+	const char *tool = json_string_value(json_object_get(json_object_get(ask->rpc.document, "params"), "name"));
 	const char *name = exchange_header(exchange, SESSION_HEADER);
 	const struct talk *talk = name ? talk_find(exchange, name) : NULL;
 	char modern[64];
@@ -527,7 +507,7 @@ static bool sessions_admitted(struct exchange *exchange, const struct ask *ask, 
 
 static void hear(struct exchange *exchange, struct ask *ask)
 {
-	const char *method = json_string_value(json_object_get(ask->said, "method"));
+	const char *method = ask->rpc.method;
 	struct talk *talk;
 
 	if (!sessions_admitted(exchange, ask, method ? method : ""))
@@ -540,24 +520,10 @@ static void hear(struct exchange *exchange, struct ask *ask)
 		answered(exchange, ask, talk);
 }
 
-/* @error: why it is not JSON; NULL: it is. */
-static void refuse_body(struct exchange *exchange, const json_error_t *error)
-{
-	enum json_error_code code = error ? json_error_code(error) : json_error_unknown;
-
-	if (!error)
-		refuse(exchange, 400, INVALID, "expected a JSON object; batches are not supported");
-	else if (code == json_error_numeric_overflow || code == json_error_duplicate_key)
-		refuse(exchange, 400, INVALID, error->text);
-	else
-		refuse(exchange, 400, PARSE, "the body is not JSON in UTF-8");
-}
-
 static void post_begin(struct exchange *exchange)
 {
-	struct lair_text body = exchange_body(exchange);
 	struct ask *ask;
-	json_error_t error;
+	json_t *wrong;
 
 	/* Once more, since the sessions had to be counted. */
 	if (exchange->state) {
@@ -566,23 +532,21 @@ static void post_begin(struct exchange *exchange)
 	}
 	ask = calloc(1, sizeof(*ask));
 	if (!ask) {
-		refuse(exchange, 503, -32603, "out of memory");
+		refuse(exchange, 503, RPC_INTERNAL, "out of memory");
 		return;
 	}
 	ask->exchange = exchange;
 	exchange->state = ask;
 	exchange->free_state = ask_free;
-	ask->said =
-		json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-	if (!json_is_object(ask->said)) {
-		refuse_body(exchange, ask->said ? NULL : &error);
+	wrong = rpc_read(&ask->rpc, exchange_body(exchange), true);
+	if (wrong) {
+		answer_json(exchange, 400, wrong);
 		return;
 	}
-	ask->id = json_incref(json_object_get(ask->said, "id"));
-	if (!is_own(exchange->tenant, ask->said))
-		refuse(exchange, 403, INVALID, "this is not for the session of a token");
-	else if (exchange->page == PAGE_NAMED && is_decision(ask->said))
-		refuse(exchange, 403, INVALID, "calls are answered in the dashboard, or by a program");
+	if (!is_own(exchange->tenant, ask->rpc.document))
+		refuse(exchange, 403, RPC_INVALID_REQUEST, "this is not for the session of a token");
+	else if (exchange->page == PAGE_NAMED && is_decision(ask->rpc.document))
+		refuse(exchange, 403, RPC_INVALID_REQUEST, "calls are answered in the dashboard, or by a program");
 	else
 		hear(exchange, ask);
 }
@@ -594,9 +558,9 @@ static void delete_begin(struct exchange *exchange)
 
 	if (!name) {
 		answer_header(exchange, "Allow", "POST");
-		refuse(exchange, 405, INVALID, "there is no conversation without " SESSION_HEADER);
+		refuse(exchange, 405, RPC_INVALID_REQUEST, "there is no conversation without " SESSION_HEADER);
 	} else if (!talk) {
-		refuse(exchange, 404, INVALID, "there is no conversation of this " SESSION_HEADER);
+		refuse(exchange, 404, RPC_INVALID_REQUEST, "there is no conversation of this " SESSION_HEADER);
 	} else {
 		talk_drop(exchange->server, talk);
 		answer_empty(exchange, 204);
@@ -627,7 +591,7 @@ static void tick(struct server *server, double now)
 		if (talk->tenant->revoked || (*talk->name && !talk->asks && talk->used + TALK_SECONDS < now))
 			talk_drop(server, talk);
 		else
-			conversation_tick(talk->conversation);
+			engine_tick(talk->engine);
 	}
 }
 

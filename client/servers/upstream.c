@@ -25,11 +25,7 @@
 /* A server that was up for so long had not failed to start. */
 #define UP_LONG 10.0
 
-#define MODERN "2026-07-28"
-#define META(name) "io.modelcontextprotocol/" name
-
-/* The newest first. */
-static const char *const legacy[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+static const char *const legacy[] = {MCP_LEGACY};
 
 /* ---- calls ---- */
 
@@ -81,9 +77,9 @@ static void meta_add(const struct upstream *upstream, json_t *params)
 		meta = json_object();
 		json_object_set_new(params, "_meta", meta);
 	}
-	json_object_set_new(meta, META("protocolVersion"), json_string(MODERN));
-	json_object_set_new(meta, META("clientCapabilities"), json_object());
-	json_object_set_new(meta, META("clientInfo"),
+	json_object_set_new(meta, MCP_META("protocolVersion"), json_string(MCP_MODERN));
+	json_object_set_new(meta, MCP_META("clientCapabilities"), json_object());
+	json_object_set_new(meta, MCP_META("clientInfo"),
 			    json_pack("{s:s, s:s}", "name", "lair", "version", LAIR_VERSION));
 }
 
@@ -114,10 +110,7 @@ static struct exchange *request_send(struct upstream *upstream, enum exchange_ki
 		json_object_set_new(meta, "progressToken", json_integer(id));
 	}
 	*exchange = (struct exchange){.next = upstream->exchanges, .id = id, .kind = kind};
-	if (transport_send(upstream,
-			   json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method", method, "params",
-				     params),
-			   id)) {
+	if (transport_send(upstream, rpc_request(json_integer(id), method, params), id)) {
 		free(exchange);
 		return NULL;
 	}
@@ -378,7 +371,7 @@ static void initialize_take(struct upstream *upstream, json_t *result)
 static void discover(struct upstream *upstream)
 {
 	upstream->modern = true;
-	upstream->version = MODERN;
+	upstream->version = MCP_MODERN;
 	if (!request_send(upstream, EXCHANGE_DISCOVER, "server/discover", json_object()))
 		lost_without_memory(upstream);
 }
@@ -391,7 +384,7 @@ static void discover_take(struct upstream *upstream, json_t *result)
 
 	json_array_foreach(versions, i, version)
 	{
-		known |= json_is_string(version) && strcmp(json_string_value(version), MODERN) == 0;
+		known |= json_is_string(version) && strcmp(json_string_value(version), MCP_MODERN) == 0;
 	}
 	if (!known) {
 		upstream_lost(upstream, "it speaks no version of the protocol that is known here");
@@ -547,7 +540,7 @@ static void progress_take(struct upstream *upstream, json_t *params)
 void upstream_message(struct upstream *upstream, struct lair_text line)
 {
 	struct rpc rpc;
-	json_t *error = rpc_read(&rpc, line);
+	json_t *error = rpc_read(&rpc, line, false);
 
 	/* Some servers write to stdout what belongs into a log. */
 	if (error)

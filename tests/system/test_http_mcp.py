@@ -123,7 +123,8 @@ def test_a_notification_that_is_none(server: Server) -> None:
     for headers in (own, {**MODERN, "Mcp-Method": "x"}):
         assert server.ask("POST", "/mcp", {"method": "x"}, headers).json()["error"]["code"] == -32600
         assert server.ask("POST", "/mcp", {"jsonrpc": "2.0", "method": "x"}, headers).status == 202
-    assert server.ask("POST", "/mcp", {"id": 1, "result": 7}, own).status == 202
+    assert server.ask("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "result": 7}, own).status == 202
+    assert server.ask("POST", "/mcp", {"id": 1, "result": 7}, own).status == 400
 
 
 def test_what_there_is(server: Server) -> None:

@@ -152,14 +152,16 @@ static void check_messages(void)
 	struct rpc rpc;
 	json_t *error;
 
-	error = rpc_read(&rpc,
-			 lair_text("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\",\"params\":{\"n\":1e400}}"));
+	error = rpc_read(
+		&rpc, lair_text("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\",\"params\":{\"n\":1e400}}"), false);
 	CHECK(json_integer_value(json_object_get(json_object_get(error, "error"), "code")) == RPC_INVALID_REQUEST);
 	json_decref(error);
 	rpc_deinit(&rpc);
 	/* An integer that is too large for one member spoils no other. */
-	error = rpc_read(&rpc, lair_text("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\",\"params\":"
-					 "{\"n\":123456789012345678901234567890}}"));
+	error = rpc_read(&rpc,
+			 lair_text("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\",\"params\":"
+				   "{\"n\":123456789012345678901234567890}}"),
+			 false);
 	CHECK(!error && rpc.kind == RPC_REQUEST && json_integer_value(rpc.id) == 7);
 	rpc_deinit(&rpc);
 }

@@ -1,26 +1,31 @@
-/* The server: its unanswered requests, and the daemon that it asks. Exactly one of request_reply,
- * request_refuse, request_fail and request_drop ends a request, which is freed then. */
+/* The server, in the middle between a transport and the daemon: messages in, documents out, without a descriptor of
+ * its own. It has the unanswered requests. Exactly one of request_reply, request_refuse, request_fail and
+ * request_drop ends a request, which is freed then. */
 #pragma once
 
 #include "mcp.h"
 
 #include "jsonrpc.h"
-#include "lines.h"
-#include "outbox.h"
 
 #include "proto/clock.h"
 
 struct request;
 struct tool;
 
-struct server {
-	const struct mcp_options *options;
-	char session[24];  /* for calls that name none, if the options name none either */
-	json_t *births;	   /* by id: the births of the sessions that the last calls have used */
-	struct lair *lair; /* NULL: no request has needed it yet */
-	int signals;	   /* owned; -1: signals do what they usually do */
-	struct lines input;
-	struct outbox outbox;
+/* A message to the client, which is taken over. It may come inside engine_take. @about: the id of the client's
+ * request that it answers or belongs to; borrowed, may be NULL. */
+typedef void engine_say(void *userdata, json_t *document, const json_t *about);
+
+struct engine {
+	struct mcp_options options;
+	char session[24]; /* for calls that name none, if the options name none either */
+	engine_say *say;
+	void *userdata;
+	size_t waiting;		  /* bytes that the transport has not got rid of; it says so */
+	json_t *births;		  /* by id: the births of the sessions that the last calls have used */
+	struct lair *lair;	  /* NULL: no request has needed it yet */
+	bool lent;		  /* @lair is the transport's, which also processes it */
+	bool mute;		  /* nobody listens any more */
 	struct request *requests; /* newest first */
 	unsigned n_requests;
 	unsigned legacy; /* the old version that the handshake has agreed on */
@@ -29,21 +34,30 @@ struct server {
 	struct offered *offered;
 	json_t *asked; /* questions to the client: by their ids, which call they are of */
 	uint64_t last_asked;
-	/* how it ends */
-	double ending_since; /* when the input ended; 0: it has not */
-	bool interrupted;    /* since then, the cells that ran were interrupted */
-	bool given_up, mute;
-	/* for another transport: conversation.h */
-	bool lent; /* @lair is somebody else's, who also processes it */
-	void (*send)(struct server *server, json_t *document, const json_t *about);
 	int error; /* why the server must end */
 };
+
+/* The strings of @options and @session are borrowed, and so is @lair, which is connected; NULL: the engine connects
+ * by itself. NULL without memory. */
+struct engine *engine_new(const struct mcp_options *options, struct lair *lair, const char *session,
+			  engine_say *say, void *userdata);
+/* Its cells are interrupted. Not inside a callback of liblair. Returns NULL. */
+struct engine *engine_free(struct engine *engine);
+/* The client has sent a message. */
+void engine_take(struct engine *engine, const struct rpc *rpc);
+/* When engine_tick has something to do although nothing has come; 0: never. */
+double engine_due(const struct engine *engine);
+void engine_tick(struct engine *engine);
+/* No more requests will come: subscriptions end, and so does what waits for servers. */
+void engine_end(struct engine *engine);
+/* Nobody waits for the answers of cells any more. */
+void engine_interrupt(struct engine *engine);
 
 /* What a request does next, once the daemon has answered its call. */
 typedef void step(struct request *request, struct lair_call *call);
 
 struct request {
-	struct server *server;
+	struct engine *engine;
 	struct request *previous, *next;
 	json_t *id, *token; /* token: NULL if no progress is wanted */
 	bool modern;	    /* of the stateless era */
@@ -89,7 +103,7 @@ void request_drop(struct request *request);
 
 /* The connected handle. If there is no daemon and @start is true, one is started. Returns 0, or an error as
  * lair_connect with *sentencep. */
-int server_connect(struct server *server, struct lair **lairp, bool start, const char **sentencep);
+int engine_connect(struct engine *engine, struct lair **lairp, bool start, const char **sentencep);
 /* The same for a request. If there is no daemon, the request ends: this returns NULL, and @request is gone. */
 struct lair *request_lair(struct request *request);
 /* Go on with @then once *callp, which was started with the result @started, is answered. If it fails, the request
@@ -99,16 +113,11 @@ void request_wait(struct request *request, int started, struct lair_call **callp
 /* ---- messages ---- */
 
 /* @document is taken over. */
-void server_send(struct server *server, json_t *document);
+void engine_send(struct engine *engine, json_t *document);
 /* The same for a notification or a question that belongs to @request. */
 void request_tell(const struct request *request, json_t *document);
-/* One line of input. */
-void server_line(struct server *server, struct lair_text line);
-/* If it cannot, server->error says why. */
-void server_init(struct server *server, const struct mcp_options *options, int in, int out);
-void server_deinit(struct server *server);
 
 /* A new request, in the list of unanswered ones. NULL without memory. */
-struct request *request_new(struct server *server, json_t *id);
+struct request *request_new(struct engine *engine, json_t *id);
 /* The client does not wait for the answer any more. */
 void request_cancel(struct request *request);
