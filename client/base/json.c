@@ -439,11 +439,3 @@ char *json_line(json_t *document)
 	}
 	return line;
 }
-
-int json_print(json_t *document)
-{
-	_cleanup_(freep) char *line = json_line(document);
-
-	fputs(line ? line : "\n", stdout);
-	return !line || ferror(stdout) ? EXIT_TROUBLE : 0;
-}

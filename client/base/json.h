@@ -1,7 +1,11 @@
 /* JSON for programs: liblair's structs as documents. */
 #pragma once
 
-#include "cli.h"
+#include "proto/base.h"
+
+#include "lair.h"
+
+#include <jansson.h>
 
 /* The text as JSON must have it: each byte that is not UTF-8 becomes U+FFFD. null if absent. New. */
 json_t *json_text(struct lair_text text);
@@ -41,8 +45,6 @@ char *json_compact(const json_t *document);
 char *json_ascii(const json_t *document);
 /* One document as a line, the caller's to free; the document is released. NULL without memory. */
 char *json_line(json_t *document);
-/* Print one document on a line of its own, and release it. Returns 0 or EXIT_TROUBLE. */
-int json_print(json_t *document);
 
 /* Puts @output under @key. If it is not UTF-8, it is also put under "@key_base64" unchanged, in base 64. */
 void json_add_output(json_t *object, const char *key, struct lair_text output);

@@ -3,9 +3,9 @@
  * once. */
 #include "run.h"
 
+#include "base/json.h"
+#include "base/text.h"
 #include "calls.h"
-#include "json.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <termios.h>

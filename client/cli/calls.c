@@ -1,10 +1,10 @@
 /* calls and answer: the calls of functions that wait, and how somebody who does not offer the function answers. */
 #include "calls.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "name.h"
 #include "table.h"
-#include "text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

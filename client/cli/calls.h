@@ -3,7 +3,7 @@
 
 #include "cli.h"
 
-#include "call_text.h"
+#include "base/call_text.h"
 
 /* What somebody types after `lair answer` to name the call, and no call of a later cell: "a 3/1" or "--key KEY 1".
  */

@@ -2,10 +2,10 @@
  * a person or to a program. A prompt has the same verbs as commands. */
 #include "cli.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "shown.h"
 #include "table.h"
-#include "text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

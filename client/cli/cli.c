@@ -1,8 +1,9 @@
 /* What every verb needs: a handle, a deadline, and one way to say what went wrong, to a person or to a program. */
 #include "cli.h"
 
+#include "base/json.h"
+#include "base/text.h"
 #include "run.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -147,4 +148,12 @@ int cli_wait(const struct cli *cli, int started, struct lair_call *const *callp)
 	if (cli->run)
 		return run_wait(cli->run, *callp);
 	return lair_wait(*callp, cli->timeout > 0 ? cli->timeout : ANSWER_TIMEOUT);
+}
+
+int json_print(json_t *document)
+{
+	_cleanup_(freep) char *line = json_line(document);
+
+	fputs(line ? line : "\n", stdout);
+	return !line || ferror(stdout) ? EXIT_TROUBLE : 0;
 }

@@ -152,6 +152,9 @@ static inline void call_freep(struct lair_call **callp)
 	*callp = lair_call_free(*callp);
 }
 
+/* Print one document on a line of its own, and release it. Returns 0 or EXIT_TROUBLE. */
+int json_print(json_t *document);
+
 /* servers.c: the servers of cli->servers, if that is given; their failures are told on stderr. Returns 0 or an exit
  * status, having said why. */
 int cli_servers(const struct cli *cli, struct servers **serversp);

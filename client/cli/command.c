@@ -1,7 +1,7 @@
 /* The commands of a prompt: verbs, as a table, on the session of the prompt. */
 #include "command.h"
 
-#include "json.h"
+#include "base/json.h"
 #include "shorthand.h"
 
 #include <ctype.h>

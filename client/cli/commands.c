@@ -3,8 +3,8 @@
  * turn. Nothing here blocks but the end, which waits until all have ended. */
 #include "offer.h"
 
+#include "base/text.h"
 #include "signature.h"
-#include "text.h"
 
 #include "proto/clock.h"
 

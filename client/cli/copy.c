@@ -3,8 +3,8 @@
  * reaches a terminal unchanged. Only files and directories are copied; anything else is named and left out. */
 #include "cli.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include "proto/clock.h"
 

@@ -1,9 +1,9 @@
 /* The verbs about the daemon: start, stop, status; and version, which needs none. */
 #include "cli.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "name.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <limits.h>

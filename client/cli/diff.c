@@ -1,8 +1,8 @@
 /* How two states of a session differ, for people and for programs. */
 #include "cli.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 

@@ -3,8 +3,8 @@
  */
 #include "cli.h"
 
+#include "base/json.h"
 #include "host.h"
-#include "json.h"
 
 #include "proto/paths.h"
 

@@ -3,9 +3,9 @@
  * alone. */
 #include "edit.h"
 
+#include "base/text.h"
 #include "picture.h"
 #include "terminal.h"
-#include "text.h"
 
 #include <histedit.h>
 #include <locale.h>

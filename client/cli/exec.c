@@ -2,11 +2,11 @@
  * which ones there are to attach to. */
 #include "cli.h"
 
-#include "result.h"
+#include "base/result.h"
+#include "base/text.h"
 #include "run.h"
 #include "shown.h"
 #include "table.h"
-#include "text.h"
 
 #include <ctype.h>
 #include <fcntl.h>

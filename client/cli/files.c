@@ -1,8 +1,8 @@
 /* lair files: lists a directory of a session. */
 #include "cli.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include <limits.h>
 

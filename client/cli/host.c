@@ -1,7 +1,7 @@
 /* lair doctor, about all but cages: uv and its index, Pythons, and what laird keeps on the disk. */
 #include "host.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include "proto/paths.h"
 #include "proto/uv.h"

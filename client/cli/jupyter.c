@@ -1,7 +1,7 @@
 /* jupyter: sessions as kernels of Jupyter. The kernel itself is client/jupyter/. */
 #include "cli.h"
 
-#include "jupyter.h"
+#include "jupyter/jupyter.h"
 
 #include <limits.h>
 #include <stdio.h>

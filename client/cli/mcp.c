@@ -1,11 +1,11 @@
 /* mcp and tools: sessions as tools of models. The server itself is client/mcp/. */
 #include "cli.h"
 
-#include "json.h"
+#include "base/json.h"
 
-#include "instructions.h"
-#include "mcp.h"
-#include "servers.h"
+#include "mcp/instructions.h"
+#include "mcp/mcp.h"
+#include "servers/servers.h"
 
 #include <limits.h>
 

@@ -1,8 +1,8 @@
 /* Names of sessions, with users by their names. */
 #pragma once
 
+#include "base/text.h"
 #include "cli.h"
-#include "text.h"
 
 /* The name of a session as root reads it: if the session is another user's, with the name of that user. Tamed.
  * Returns @out. */

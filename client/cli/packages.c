@@ -2,9 +2,9 @@
  * has. */
 #include "cli.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "table.h"
-#include "text.h"
 
 #include "proto/paths.h"
 

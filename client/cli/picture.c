@@ -3,7 +3,7 @@
  * input. */
 #include "picture.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <sys/ioctl.h>
 

@@ -1,7 +1,7 @@
 /* The session's record says when to come back: after a third of the time that it may be idle. */
 #include "presence.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include "proto/clock.h"
 

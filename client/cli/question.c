@@ -2,9 +2,9 @@
  * first as its commands. What comes back is text of the session's, shown tame. */
 #include "cli.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "table.h"
-#include "text.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* The verb that has the daemon read its settings again, and shows the differences. */
 #include "cli.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 /* Of a line of the table; the JSON has all. */
 #define VALUE_SIZE 160

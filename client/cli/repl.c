@@ -3,15 +3,15 @@
  * answered by one document on a line of its own. */
 #include "cli.h"
 
+#include "base/result.h"
+#include "base/text.h"
 #include "block.h"
 #include "command.h"
 #include "edit.h"
 #include "presence.h"
-#include "result.h"
 #include "run.h"
 #include "shorthand.h"
 #include "shown.h"
-#include "text.h"
 
 #include "proto/clock.h"
 

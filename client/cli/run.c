@@ -3,9 +3,9 @@
  * the signals, waits for our output, since a reader who does not read stops everything else. */
 #include "run.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "shown.h"
-#include "text.h"
 
 #include "proto/clock.h"
 

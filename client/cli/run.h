@@ -1,8 +1,8 @@
 /* One cell from the command line: its output as it comes, answers to its questions from stdin, and signals. */
 #pragma once
 
+#include "base/lines.h"
 #include "cli.h"
-#include "lines.h"
 #include "offer.h"
 
 #include <signal.h>

@@ -1,11 +1,11 @@
 /* save, load and saves, and what is said of a session that came back, or did not. */
 #include "cli.h"
 
+#include "base/result.h"
+#include "base/text.h"
 #include "name.h"
-#include "result.h"
 #include "shown.h"
 #include "table.h"
-#include "text.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
  * harmless sequences decides, so nothing unknown passes. */
 #include "screen.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #define ESC '\033'
 #define CAN '\030'

@@ -1,10 +1,10 @@
 /* serve: sessions over HTTP. The server itself is client/serve/. */
 #include "cli.h"
 
-#include "serve.h"
+#include "serve/serve.h"
 
 #if LAIR_SERVE
-#include "doors.h"
+#include "serve/doors.h"
 
 /* One without claims takes what it has a route for. */
 static const struct door *const doors[] = {&e2b_door, &mcp_door, &plain_door, &native_door, &dashboard_door, NULL};

@@ -1,7 +1,7 @@
 /* Functions that are tools of MCP servers: a source of the offer, over client/servers/. */
 #include "offer.h"
 
-#include "offered.h"
+#include "servers/offered.h"
 
 #include "proto/clock.h"
 

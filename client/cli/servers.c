@@ -2,12 +2,12 @@
  * stdin, lines of JSON on stdout. The protocol itself is client/servers/. */
 #include "cli.h"
 
-#include "json.h"
-#include "jsonrpc.h"
-#include "lines.h"
-#include "outbox.h"
-#include "servers.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/jsonrpc.h"
+#include "base/lines.h"
+#include "base/outbox.h"
+#include "base/text.h"
+#include "servers/servers.h"
 
 #include "proto/clock.h"
 

@@ -1,11 +1,11 @@
 /* The verbs about sessions: one request each, shown to a person or to a program. */
 #include "cli.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "name.h"
 #include "shown.h"
 #include "table.h"
-#include "text.h"
 
 #include <inttypes.h>
 

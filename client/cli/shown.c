@@ -2,8 +2,8 @@
  * sends only the bytes get there. A chart that is a program for a browser counts as a picture. */
 #include "shown.h"
 
-#include "result.h"
-#include "text.h"
+#include "base/result.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <stdio.h>

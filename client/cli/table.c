@@ -1,7 +1,7 @@
 /* Tables. To know the width of a column we look at all rows before the first is printed. */
 #include "table.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* If it is no terminal, it gets every byte unchanged. */
 #include "terminal.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <sys/ioctl.h>
 

@@ -1,7 +1,7 @@
 /* stdout and stderr, if they are terminals: text of a session goes to them through here. */
 #pragma once
 
-#include "paint.h"
+#include "base/paint.h"
 #include "picture.h"
 #include "screen.h"
 

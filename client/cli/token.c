@@ -1,9 +1,9 @@
 /* token: who may use `lair serve`. */
 #include "cli.h"
 
-#include "json.h"
-#include "text.h"
-#include "tokens.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "serve/tokens.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * how busy a session is comes of two lists. What takes the terminal gives it back however the program is ended. */
 #include "cli.h"
 
-#include "json.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "name.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* One thread, one blocking call: five sockets of ZeroMQ, the daemon, signals, and the parent's death. */
 #include "bridge.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include "proto/clock.h"
 

@@ -2,7 +2,7 @@
  * about the session's states. */
 #include "bridge.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

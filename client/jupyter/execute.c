@@ -2,9 +2,9 @@
  * the connection file says which, so that the next kernel of the session can go on with it. */
 #include "bridge.h"
 
-#include "json.h"
-#include "result.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "base/text.h"
 
 #include "proto/clock.h"
 

@@ -3,7 +3,7 @@
 
 #include "sockets.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <jansson.h>

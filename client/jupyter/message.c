@@ -1,7 +1,7 @@
 /* [identities...] <IDS|MSG> signature header parent metadata content [buffers...] */
 #include "message.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include "proto/wire.h"
 

@@ -1,9 +1,9 @@
 /* Questions about code and names: complete, inspect, is_complete, history. */
 #include "bridge.h"
 
-#include "json.h"
-#include "paint.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/paint.h"
+#include "base/text.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* What cells show, and the words for how they have ended. */
 #include "bridge.h"
 
-#include "json.h"
-#include "paint.h"
-#include "result.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/paint.h"
+#include "base/result.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

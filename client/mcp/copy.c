@@ -2,8 +2,8 @@
  * decides what is asked for next. A directory is walked, and each file is as many requests as it has pieces. */
 #include "tools.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "tool_result.h"
 #include "walk.h"
 

@@ -1,6 +1,6 @@
 /* The engine: its life, what it says, and what it does when a time has come. methods.c has what it hears. */
 #include "functions.h"
-#include "offered.h"
+#include "servers/offered.h"
 
 #include <stdio.h>
 

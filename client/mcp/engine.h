@@ -5,7 +5,7 @@
 
 #include "mcp.h"
 
-#include "jsonrpc.h"
+#include "base/jsonrpc.h"
 
 #include "proto/clock.h"
 

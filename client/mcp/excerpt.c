@@ -1,8 +1,8 @@
 /* The tail is a ring: byte n behind the head is at n % EXCERPT_HALF. */
 #include "excerpt.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

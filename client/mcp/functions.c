@@ -3,10 +3,10 @@
  * makes calls: its request stays in the server's list until the cell has ended. */
 #include "functions.h"
 
-#include "call_text.h"
-#include "json.h"
-#include "offered.h"
-#include "text.h"
+#include "base/call_text.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "servers/offered.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * that out, in a session of its own: nobody else knows what its profile has made of it. */
 #include "instructions.h"
 
-#include "json.h"
+#include "base/json.h"
 
 /* Of %s, the language. */
 #define GENERAL                                                                                                    \

@@ -1,7 +1,7 @@
 /* The tools that ask, and change nothing. The answers come from code in the session: they are text, and cut. */
 #include "tools.h"
 
-#include "json.h"
+#include "base/json.h"
 #include "tool_result.h"
 
 #define VARIABLES_MAX 200

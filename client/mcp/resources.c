@@ -3,8 +3,8 @@
  * that there is nothing. */
 #include "resources.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "tools.h"
 #include "uri.h"
 #include "versions.h"

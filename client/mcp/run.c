@@ -5,11 +5,11 @@
  * the handle works in another process, and the same handle gets the same answer. */
 #include "tools.h"
 
+#include "base/json.h"
+#include "base/result.h"
+#include "base/text.h"
 #include "functions.h"
-#include "json.h"
 #include "lib/options.h"
-#include "result.h"
-#include "text.h"
 #include "tool_result.h"
 
 #include <inttypes.h>

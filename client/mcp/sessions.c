@@ -1,8 +1,8 @@
 /* The tools about a session as a whole: one question each. */
 #include "tools.h"
 
-#include "json.h"
-#include "result.h"
+#include "base/json.h"
+#include "base/result.h"
 #include "tool_result.h"
 
 #include <stdio.h>

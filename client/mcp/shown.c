@@ -2,9 +2,9 @@
  * text. An update replaces the display before it. */
 #include "shown.h"
 
+#include "base/json.h"
+#include "base/text.h"
 #include "excerpt.h"
-#include "json.h"
-#include "text.h"
 
 #define ITEMS_MAX 32
 

@@ -1,12 +1,12 @@
 /* lair mcp over stdin and stdout: one thread, one blocking call. Lines come in, documents go out, and in between
  * any number of requests wait for the daemon. No session belongs to the process: it can be started twice or killed,
  * or its input closed, and only answers that nobody reads are lost. */
+#include "base/lines.h"
+#include "base/outbox.h"
 #include "engine.h"
 #include "functions.h"
-#include "lines.h"
-#include "outbox.h"
 
-#include "servers.h"
+#include "servers/servers.h"
 
 #include <inttypes.h>
 #include <math.h>

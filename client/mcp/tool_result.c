@@ -2,8 +2,8 @@
  * because every field costs tokens. */
 #include "tool_result.h"
 
-#include "result.h"
-#include "text.h"
+#include "base/result.h"
+#include "base/text.h"
 #include "tools.h"
 #include "uri.h"
 #include "versions.h"

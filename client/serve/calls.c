@@ -1,8 +1,8 @@
 /* Calls of functions that wait, and answers to them. */
 #include "doors.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <sodium.h>

@@ -3,9 +3,9 @@
 #include "feeds.h"
 #include "metrics.h"
 
+#include "base/result.h"
+#include "base/text.h"
 #include "lib/options.h"
-#include "result.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <sodium.h>

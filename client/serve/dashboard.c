@@ -2,8 +2,8 @@
  * needs a token like any request. */
 #include "doors.h"
 
-#include "embed.h"
-#include "text.h"
+#include "base/embed.h"
+#include "base/text.h"
 
 #include <stdio.h>
 

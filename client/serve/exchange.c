@@ -6,7 +6,7 @@
 
 #include "proto/clock.h"
 
-#include "json.h"
+#include "base/json.h"
 
 #include <sodium.h>
 #include <stdarg.h>

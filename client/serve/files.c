@@ -2,8 +2,8 @@
  */
 #include "doors.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

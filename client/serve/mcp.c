@@ -3,9 +3,9 @@
  * conversation has a name, which the client gives back with each request. */
 #include "doors.h"
 
-#include "engine.h"
-#include "jsonrpc.h"
-#include "text.h"
+#include "base/jsonrpc.h"
+#include "base/text.h"
+#include "mcp/engine.h"
 
 #include <sodium.h>
 #include <stdio.h>

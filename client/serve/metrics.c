@@ -5,8 +5,8 @@
 
 #include "doors.h"
 
-#include "result.h"
-#include "text.h"
+#include "base/result.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 
 #include "proto/paths.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 #include <sodium.h>
 #include <stdio.h>

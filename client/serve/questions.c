@@ -1,8 +1,8 @@
 /* Questions about a session, and about code. */
 #include "doors.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 static struct lair_text code_of(const struct exchange *exchange)
 {

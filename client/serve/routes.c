@@ -2,7 +2,7 @@
 #include "exchange.h"
 #include "schema.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>

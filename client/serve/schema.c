@@ -1,7 +1,7 @@
 /* A check of documents against the few words of JSON Schema that our schemas use. */
 #include "schema.h"
 
-#include "embed.h"
+#include "base/embed.h"
 #include "lib/options.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 #include "proto/clock.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

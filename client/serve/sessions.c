@@ -1,8 +1,8 @@
 /* Sessions: which there are, how they begin and end, and what is saved of them. */
 #include "doors.h"
 
-#include "result.h"
-#include "text.h"
+#include "base/result.h"
+#include "base/text.h"
 
 struct lair *session_lair(struct exchange *exchange, const char **sessionp)
 {

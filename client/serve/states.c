@@ -1,8 +1,8 @@
 /* States of a session: checkpoints, and the ways back. */
 #include "doors.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 static void state_done(struct exchange *exchange)
 {

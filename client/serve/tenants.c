@@ -3,7 +3,7 @@
 #include "feeds.h"
 #include "tokens.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <sodium.h>

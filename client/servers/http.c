@@ -5,10 +5,10 @@
 
 #if LAIR_CURL
 
+#include "base/json.h"
+#include "base/jsonrpc.h"
+#include "base/text.h"
 #include "curl.h"
-#include "json.h"
-#include "jsonrpc.h"
-#include "text.h"
 
 #include "proto/clock.h"
 

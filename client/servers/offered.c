@@ -2,7 +2,7 @@
  */
 #include "offered.h"
 
-#include "json.h"
+#include "base/json.h"
 
 struct out {
 	struct out *next;

@@ -4,9 +4,9 @@
  * then SIGKILL. */
 #include "upstream.h"
 
-#include "lines.h"
-#include "outbox.h"
-#include "text.h"
+#include "base/lines.h"
+#include "base/outbox.h"
+#include "base/text.h"
 
 #include "proto/clock.h"
 

@@ -1,7 +1,7 @@
 /* Tools of a server as functions: their names and descriptions. */
 #include "upstream.h"
 
-#include "json.h"
+#include "base/json.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

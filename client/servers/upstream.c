@@ -3,8 +3,8 @@
  * request, it is of the stateless era, in which each request says its version. */
 #include "upstream.h"
 
-#include "json.h"
-#include "jsonrpc.h"
+#include "base/json.h"
+#include "base/jsonrpc.h"
 
 #include "proto/clock.h"
 

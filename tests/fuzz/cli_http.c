@@ -1,9 +1,9 @@
 /* What a stranger sends to `lair serve`, behind the parser of HTTP: targets, queries, documents, hosts; and lines
  * of a file of tokens. */
-#include "exchange.h"
-#include "schema.h"
-#include "target.h"
-#include "tokens.h"
+#include "serve/exchange.h"
+#include "serve/schema.h"
+#include "serve/target.h"
+#include "serve/tokens.h"
 
 #include "proto/wire.h"
 

@@ -1,5 +1,5 @@
 /* The messages of connect that a client sends to envd: however they are cut on their way, they are the same. */
-#include "e2b.h"
+#include "e2b/e2b.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* The body of an upload: a form in parts, which libmicrohttpd takes apart; a file; a file that is packed. */
-#include "pieces.h"
+#include "e2b/pieces.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Any frames, as any client of Jupyter may send them, to a kernel with a key and to one without: what is taken is
  * whole, and what is signed is taken once. */
-#include "message.h"
+#include "jupyter/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* Whatever a client of lair mcp sends: each line is taken, nothing that is said is no JSON-RPC, and no request is
  * left waiting, since there is no daemon to wait for, but those that are to stay open. */
-#include "engine.h"
+#include "mcp/engine.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  * climbs no further than the cell has written since somebody else wrote, and does not depend on how it was cut; and
  * paint changes no text. The first byte names a stream and says how it is cut. OTHER goes on with the other stream,
  * and NOTICE is somebody else who writes. Stdout ends with a value. */
-#include "terminal.h"
+#include "cli/terminal.h"
 
 #include "proto/wire.h"
 

@@ -1,6 +1,6 @@
 /* Whatever an MCP server says: each line is taken, its functions have names that Python can write, each of them
  * another, and a call is answered once at most. */
-#include "upstream.h"
+#include "servers/upstream.h"
 
 #include <ctype.h>
 #include <stdio.h>

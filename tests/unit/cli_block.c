@@ -1,7 +1,7 @@
 /* Where one input of the prompt ends. */
 #include "check.h"
 
-#include "block.h"
+#include "cli/block.h"
 
 static const char *const complete[] = {
 	"x = 1\n",

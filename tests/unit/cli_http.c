@@ -1,10 +1,10 @@
 /* Targets of requests, documents against schemas, and lines of the file of tokens. */
 #include "check.h"
 
-#include "exchange.h"
-#include "schema.h"
-#include "target.h"
-#include "tokens.h"
+#include "serve/exchange.h"
+#include "serve/schema.h"
+#include "serve/target.h"
+#include "serve/tokens.h"
 
 #include <sodium.h>
 

@@ -1,7 +1,7 @@
 /* Messages of Jupyter's protocol, without a socket: signatures, what is dropped, what comes twice. */
 #include "check.h"
 
-#include "message.h"
+#include "jupyter/message.h"
 
 #define DOCUMENTS 4
 

@@ -2,11 +2,11 @@
  * slow. */
 #include "check.h"
 
-#include "excerpt.h"
-#include "jsonrpc.h"
-#include "outbox.h"
-#include "uri.h"
-#include "walk.h"
+#include "base/jsonrpc.h"
+#include "base/outbox.h"
+#include "mcp/excerpt.h"
+#include "mcp/uri.h"
+#include "mcp/walk.h"
 
 #include <signal.h>
 #include <sys/socket.h>

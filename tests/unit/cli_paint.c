@@ -1,7 +1,7 @@
 /* Colours: tracebacks, however they are cut, and values. Styles are written as letters here. */
 #include "check.h"
 
-#include "paint.h"
+#include "base/paint.h"
 
 /* So that one can read it: M is a place, N the name of an exception, h and H marks, S a string, C a constant. */
 static char *lettered(const char *text)

@@ -1,7 +1,7 @@
 /* What a session writes on its way to a terminal: the same in one piece and byte by byte. */
 #include "check.h"
 
-#include "screen.h"
+#include "cli/screen.h"
 
 struct passed {
 	char *text;

@@ -1,7 +1,7 @@
 /* What the client of MCP servers is made of: names, and texts with references to the environment. */
 #include "check.h"
 
-#include "upstream.h"
+#include "servers/upstream.h"
 
 static bool alias_is(const char *name, const char *expected)
 {

@@ -1,9 +1,9 @@
 /* What people and programs read: times and sizes, tamed text, lines of stdin, and bytes as JSON. */
 #include "check.h"
 
-#include "json.h"
-#include "lines.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/lines.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 

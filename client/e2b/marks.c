@@ -2,7 +2,7 @@
  * here alone, by the file's path, as that of the sandbox is: until the file is written or removed by this door. */
 #include "e2b.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <microhttpd.h>
 #include <stdio.h>

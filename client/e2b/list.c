@@ -1,7 +1,7 @@
 /* The list of sandboxes that fit a query, a page at a time. */
 #include "e2b.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Sandboxes: only this file knows what a sandbox of E2B has and a session has not, such as metadata and its end. */
 #include "e2b.h"
 
-#include "tokens.h"
+#include "serve/tokens.h"
 
 #include <sodium.h>
 #include <stdio.h>

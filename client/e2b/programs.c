@@ -1,8 +1,8 @@
 /* The programs of this door, in Python: cells that do in the session what only a session may do. */
 #include "e2b.h"
 
-#include "embed.h"
-#include "text.h"
+#include "base/embed.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* E2B's interpreter: cells whose output streams as lines of JSON. */
 #include "e2b.h"
 
-#include "result.h"
-#include "text.h"
+#include "base/result.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

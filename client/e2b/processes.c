@@ -1,7 +1,7 @@
 /* Commands and watchers: each is a cell in a branch of its own, which ends with it. */
 #include "processes.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <signal.h>
 #include <stdio.h>

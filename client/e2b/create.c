@@ -1,7 +1,7 @@
 /* A sandbox is made: a session, and the branch of which its others are made. */
 #include "e2b.h"
 
-#include "tokens.h"
+#include "serve/tokens.h"
 
 #include <sodium.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* What a cell shows, as E2B has it: by short names instead of MIME types. */
 #include "e2b.h"
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 /* What else has such a type is for notebooks. */
 #define OWN "application/vnd.lair."

@@ -5,7 +5,7 @@
  * asked of files. Their names are that of the session, a tilde, and what they are for. */
 #pragma once
 
-#include "doors.h"
+#include "serve/doors.h"
 
 #define ACCESS_SIZE 65
 #define ID_SIZE 33
