@@ -3,7 +3,7 @@
 #include "channel.h"
 
 #include "language.h"
-#include "output.h"
+#include "observe/output.h"
 #include "proto/link.h"
 
 #include <fcntl.h>

@@ -3,18 +3,18 @@
  * and the child returns from the cell, the child ends here. */
 #include "interpreter.h"
 
-#include "artifacts.h"
 #include "channel.h"
 #include "crowd/crowd.h"
 #include "describe.h"
-#include "effects.h"
 #include "frozen.h"
 #include "idle.h"
 #include "language.h"
-#include "output.h"
+#include "observe/artifacts.h"
+#include "observe/effects.h"
+#include "observe/output.h"
+#include "observe/rewriting.h"
 #include "process.h"
 #include "proto/outbuffer.h"
-#include "rewriting.h"
 
 #include <fcntl.h>
 #include <pthread.h>

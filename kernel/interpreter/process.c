@@ -2,7 +2,6 @@
  * it runs a cell or waits as a frozen copy. */
 #include "process.h"
 
-#include "artifacts.h"
 #include "base/fork.h"
 #include "channel.h"
 #include "crowd/crowd.h"
@@ -10,10 +9,11 @@
 #include "files/witness.h"
 #include "frozen.h"
 #include "language.h"
-#include "outlets.h"
-#include "output.h"
-#include "positions.h"
-#include "rewriting.h"
+#include "observe/artifacts.h"
+#include "observe/outlets.h"
+#include "observe/output.h"
+#include "observe/positions.h"
+#include "observe/rewriting.h"
 
 #include "proto/message.h"
 

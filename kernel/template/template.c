@@ -6,8 +6,8 @@
 
 #include "cage/cage.h"
 #include "crowd/crowd.h"
-#include "interpreter/output.h"
 #include "language.h"
+#include "observe/output.h"
 #include "proto/channel.h"
 #include "refusal/changeable.h"
 #include "refusal/policy.h"

@@ -7,7 +7,7 @@
  * they would live on. */
 #include "warden.h"
 
-#include "interpreter/artifacts.h"
+#include "observe/artifacts.h"
 
 #include "files/witness.h"
 #include "interpreter/interpreter.h"

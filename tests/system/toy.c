@@ -3,7 +3,7 @@
  * when it is interrupted, or `hang`, which does not. A SUM is numbers and names with + and - between them. */
 #include "language.h"
 
-#include "interpreter/output.h"
+#include "observe/output.h"
 
 #include <ctype.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* How long the next cell has to wait, so that the files of the one before are not its own; and what is told of them
  * without memory. */
 #include "check.h"
-#include "interpreter/artifacts.h"
+#include "observe/artifacts.h"
 
 #include <fcntl.h>
 #include <stdint.h>

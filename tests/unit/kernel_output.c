@@ -1,5 +1,5 @@
 /* Output without Python: one order for all who write, nothing twice after a fork, nothing lost with the process. */
-#include "interpreter/output.h"
+#include "observe/output.h"
 
 #include "check.h"
 

@@ -6,8 +6,8 @@
 #include "cell.h"
 
 #include "helpers.h"
-#include "interpreter/artifacts.h"
 #include "interpreter/process.h"
+#include "observe/artifacts.h"
 #include "options.h"
 #include "pack.h"
 #include "refusal/policy.h"

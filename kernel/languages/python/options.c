@@ -5,7 +5,7 @@
 #include "options.h"
 
 #include "helpers.h"
-#include "interpreter/artifacts.h"
+#include "observe/artifacts.h"
 #include "pack.h"
 
 bool options_wanted(const struct cell_options *options)

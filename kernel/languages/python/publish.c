@@ -2,7 +2,7 @@
 #include "publish.h"
 
 #include "interpreter/interpreter.h"
-#include "interpreter/output.h"
+#include "observe/output.h"
 #include "pack.h"
 #include "proto/message.h"
 #include "python.h"

@@ -7,8 +7,8 @@
 #include "embedded.h" /* made by CMakeLists.txt */
 #include "helpers.h"
 #include "interpreter/interpreter.h"
-#include "interpreter/output.h"
 #include "language.h"
+#include "observe/output.h"
 #include "pack.h"
 #include "publish.h"
 #include "refusal.h"

@@ -1,7 +1,7 @@
 /* A mapping keeps a file open, and comes along with every fork: into checkpoints and branches. */
 #include "sets.h"
 
-#include "interpreter/output.h"
+#include "observe/output.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

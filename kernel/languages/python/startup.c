@@ -13,7 +13,7 @@
 #include "gather.h"
 #include "helpers.h"
 #include "interpreter/interpreter.h"
-#include "interpreter/output.h"
+#include "observe/output.h"
 #include "oserror.h"
 #include "pack.h"
 #include "python.h"

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "interpreter/output.h"
+#include "observe/output.h"
 
 /* New reference: the text stream for @which, an io.TextIOBase by registration. NULL with an exception. Call it once
  * for each stream, in the template. */
