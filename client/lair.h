@@ -112,6 +112,9 @@ int lair_connect(struct lair *lair);
 
 /* The last failure on this handle, one sentence without a newline. Valid until the next function fails. */
 const char *lair_error(const struct lair *lair);
+/* If a setting of the daemon decided that: which, in which file, for its operator. "" if none did. No model and no
+ * stranger should read it: it may have a path of the host. Valid until the next function fails. */
+const char *lair_error_setting(const struct lair *lair);
 
 /* The path of the socket. Valid as long as the handle. */
 const char *lair_socket(const struct lair *lair);
@@ -471,6 +474,8 @@ int lair_outcome(const struct lair_call *call);
 
 /* The sentence for a failed outcome; "" otherwise. Valid as long as the call. */
 const char *lair_call_error(const struct lair_call *call);
+/* As lair_error_setting. Valid as long as the call. */
+const char *lair_call_setting(const struct lair_call *call);
 
 /* How much output of a watched cell has come. Output that is not kept any more is skipped, so a piece may begin
  * later than the piece before it ended. Inside a callback: the end of the callback's piece. */
@@ -612,10 +617,12 @@ struct lair_result {
 	struct lair_items artifacts;
 	bool artifacts_more; /* there are more */
 	double duration_ms;
-	double limit;		     /* if the cause is timeout: how many seconds the cell had; else 0 */
-	uint64_t restored;	     /* if rolled_back: the cell whose state is in force now, 0: before the first */
-	struct lair_effects effects; /* if rolled_back or reset */
-	struct lair_back back;	     /* likewise */
+	double limit; /* if the cause is timeout: how many seconds the cell had; else 0 */
+	struct lair_text
+		setting;   /* as lair_error_setting: what decided its end, and what else is told of it; or absent */
+	uint64_t restored; /* if rolled_back: the cell whose state is in force now, 0: before the first */
+	struct lair_effects effects;   /* if rolled_back or reset */
+	struct lair_back back;	       /* likewise */
 	struct lair_text files_unkept; /* absent, or which file cannot be brought back later, and why: the first */
 	struct lair_text unfaithful;   /* absent, or why there is no checkpoint of the state after this cell */
 	uint64_t forgotten;	       /* how many checkpoints were forgotten since the last answer */

@@ -275,7 +275,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define ERROR_FIELDS(F, m)                                                                                         \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, STR, message, REQUIRED)                                                                               \
-	F(m, RAW, ended, OPTIONAL)
+	F(m, RAW, ended, OPTIONAL)                                                                                 \
+	F(m, STR, setting, OPTIONAL)
 #define HELLO_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, UINT, version, REQUIRED)                                                                              \
 	F(m, STR, server, REQUIRED)                                                                                \
@@ -335,7 +336,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, limit, OPTIONAL)                                                                                \
 	F(m, STR, language, OPTIONAL)                                                                              \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
-	F(m, RAW, ended, OPTIONAL)
+	F(m, RAW, ended, OPTIONAL)                                                                                 \
+	F(m, STR, setting, OPTIONAL)
 /* ended, of a reply or an error: how the session that had the id before came to its end. why: a cause, or stopped,
  * lost or unknown. when: seconds since the epoch. cells: how many it had run. not_saved: why its variables were
  * not. */

@@ -10,17 +10,21 @@
 
 #define ANSWER_TIMEOUT 30.0
 
-static void say(const struct cli *cli, const char *code, const char *sentence)
+static void say(const struct cli *cli, const char *code, const char *sentence, const char *setting)
 {
 	json_t *document;
 
 	if (!cli->json) {
 		fprintf(stderr, "lair: %s\n", sentence);
+		if (*setting)
+			cli_setting_notice(lair_text(setting));
 		return;
 	}
 	document = json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", sentence);
 	if (!document)
 		document = json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", "(not UTF-8)");
+	if (*setting)
+		json_object_set_new(json_object_get(document, "error"), "setting", json_string(setting));
 	json_dumpf(document, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
 	putchar('\n');
 	json_decref(document);
@@ -31,7 +35,7 @@ static void _printf_(3, 0) say_args(const struct cli *cli, const char *code, con
 	char sentence[16384];
 
 	vsnprintf(sentence, sizeof(sentence), format, args);
-	say(cli, code, text_tame(sentence));
+	say(cli, code, text_tame(sentence), "");
 }
 
 int cli_usage(const struct cli *cli, const char *format, ...)
@@ -70,6 +74,12 @@ void cli_notice(const char *format, ...)
 	fprintf(stderr, "lair: %s\n", text_tame(sentence));
 }
 
+void cli_setting_notice(struct lair_text setting)
+{
+	if (setting.size > 0)
+		cli_notice("%.*s decides this", (int)setting.size, setting.data);
+}
+
 int cli_said(struct cli *cli)
 {
 	static const int fds[] = {[LAIR_STDOUT] = STDOUT_FILENO, [LAIR_STDERR] = STDERR_FILENO};
@@ -93,6 +103,8 @@ int cli_said(struct cli *cli)
 
 int cli_trouble(const struct cli *cli, int error)
 {
+	char sentence[1024];
+
 	if (error == 0)
 		return 0;
 	if (error == -EINTR)
@@ -103,7 +115,9 @@ int cli_trouble(const struct cli *cli, int error)
 		fprintf(stderr, "%s\n", lair_error(cli->lair));
 		return EXIT_TROUBLE;
 	}
-	return cli_fail(cli, lair_code(error), "%s", lair_error(cli->lair));
+	snprintf(sentence, sizeof(sentence), "%s", lair_error(cli->lair));
+	say(cli, lair_code(error), text_tame(sentence), lair_error_setting(cli->lair));
+	return EXIT_TROUBLE;
 }
 
 int cli_args_check(const struct cli *cli)

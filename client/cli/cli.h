@@ -131,6 +131,8 @@ int cli_fail(const struct cli *cli, const char *code, const char *format, ...) _
 int cli_said(struct cli *cli);
 /* One line for the person on stderr. */
 void cli_notice(const char *format, ...) _printf_(1, 2);
+/* Another: which setting decided what was told before. Absent: none did. */
+void cli_setting_notice(struct lair_text setting);
 /* A handle for this command line, connected unless @need is NEED_NOTHING. Returns 0 or an exit status, having said
  * why. */
 int cli_connect(struct cli *cli, enum need need);

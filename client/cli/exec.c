@@ -73,7 +73,7 @@ static int result_show(struct cli *cli, const struct lair_result *result)
 	int r = 0;
 
 	if (cli->json) {
-		r = json_print(json_result(result));
+		r = json_print(result_told(result));
 	} else {
 		if (result->text.data)
 			r = text_show(cli, result->text);

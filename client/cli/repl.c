@@ -294,7 +294,7 @@ static void result_show(struct repl *repl, const struct lair_result *whole)
 	const struct lair_result *result = &told;
 
 	if (repl->run.cli->json) {
-		run_print(&repl->run, json_result(result));
+		run_print(&repl->run, result_told(result));
 		return;
 	}
 	if (result->birth == repl->greeted)

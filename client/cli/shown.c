@@ -120,6 +120,16 @@ void result_notice(const struct lair_result *result, int flags)
 	style.skip[NOTE_STRAY] = flags & NOTICE_PROMPT;
 	style.skip[NOTE_BLOCKED] = flags & NOTICE_SCRIPTED;
 	result_notes(result, &style, notice, NULL);
+	cli_setting_notice(result->setting);
+}
+
+json_t *result_told(const struct lair_result *result)
+{
+	json_t *document = json_result(result);
+
+	if (result->setting.data)
+		json_object_set_new(document, "setting", json_text(result->setting));
+	return document;
 }
 
 void artifacts_notice(const struct lair_result *result)

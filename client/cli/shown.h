@@ -14,5 +14,7 @@ enum {
 	NOTICE_SCRIPTED = 2, /* what was blocked is not told: the script prints it */
 };
 void result_notice(const struct lair_result *result, int flags);
+/* The result for a program. Other doors tell no settings. The caller's; NULL without memory. */
+json_t *result_told(const struct lair_result *result);
 /* One line on stderr for each file. */
 void artifacts_notice(const struct lair_result *result);

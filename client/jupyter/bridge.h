@@ -175,6 +175,8 @@ extern const size_t n_handlers;
 void execute_begin(struct job *job);
 /* As job_fail, and everybody sees it. */
 void execute_refuse(struct job *job, const char *name, const char *sentence);
+/* The same for what laird has refused: its call has the sentence. */
+void execute_refused(struct job *job);
 /* It has done what it should. */
 void execute_done(struct job *job);
 /* Output of the request that is at work. */

@@ -80,7 +80,7 @@ static bool done(struct job *job)
 {
 	if (!lair_outcome(job->call))
 		return true;
-	execute_refuse(job, "LairError", lair_call_error(job->call));
+	execute_refused(job);
 	return false;
 }
 

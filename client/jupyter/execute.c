@@ -276,6 +276,13 @@ void execute_refuse(struct job *job, const char *name, const char *sentence)
 				    "traceback", json_text(lair_text(sentence))));
 }
 
+void execute_refused(struct job *job)
+{
+	if (*lair_call_setting(job->call))
+		tell_line(job, "%s decides this.", lair_call_setting(job->call));
+	execute_refuse(job, "LairError", lair_call_error(job->call));
+}
+
 /* With what directives have to say. */
 void execute_done(struct job *job)
 {
@@ -393,7 +400,7 @@ static void cell_done(struct job *job)
 
 	outstanding_remove(job->bridge);
 	if (!result) {
-		execute_refuse(job, "LairError", lair_call_error(job->call));
+		execute_refused(job);
 		return;
 	}
 	result_note(job->bridge, result, job->shown);

@@ -232,6 +232,8 @@ void show_notices(struct job *job, const struct lair_result *result)
 	if (untold)
 		tell_line(job, "%s", untold);
 	result_notes(result, result->cause.data ? &beside : &style, notice, job);
+	if (result->setting.data)
+		tell_line(job, "%.*s decides this.", (int)result->setting.size, result->setting.data);
 }
 
 /* ---- errors ---- */

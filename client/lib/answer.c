@@ -39,6 +39,7 @@ static void result_from(struct lair_result *result, const struct exec_reply *rep
 		.artifacts_more = reply->artifacts_more,
 		.duration_ms = reply->duration_ms,
 		.limit = reply->limit,
+		.setting = text_from(reply->setting),
 		.restored = reply->restored,
 		.effects = items_effects(reply->effects, reply->effects_more),
 		.back = items_back(reply->files, reply->files_more, reply->files_stay),
@@ -261,8 +262,11 @@ static void on_error(struct lair_call *call, struct bytes body)
 
 	if (wire_decode_known(&reply, &error_reply_schema, body, &fault))
 		call_end(call, LAIR_E_PROTOCOL, BYTES("the daemon's answer is malformed"));
-	else if (!asked_again(call, lair_error_of(reply.code)))
+	else if (!asked_again(call, lair_error_of(reply.code))) {
+		if (reply.setting.data)
+			call->setting = strndup(reply.setting.data, reply.setting.size);
 		call_end(call, lair_error_of(reply.code), reply.message);
+	}
 }
 
 static void on_output(struct lair_call *call, enum lair_stream stream, struct bytes body)

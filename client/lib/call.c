@@ -89,6 +89,7 @@ static struct lair_call *call_destroy(struct lair_call *call)
 	zmq_msg_close(&call->frame);
 	msgpack_sbuffer_destroy(&call->request);
 	free(call->error);
+	free(call->setting);
 	free(call);
 	return NULL;
 }
@@ -133,6 +134,11 @@ int lair_outcome(const struct lair_call *call)
 const char *lair_call_error(const struct lair_call *call)
 {
 	return call->error ? call->error : "";
+}
+
+const char *lair_call_setting(const struct lair_call *call)
+{
+	return call->setting ? call->setting : "";
 }
 
 void lair_on_done(struct lair_call *call, void (*on_done)(struct lair_call *call, void *userdata), void *userdata)

@@ -26,6 +26,7 @@ int lair_fail(struct lair *lair, int error, const char *format, ...)
 {
 	va_list args;
 
+	lair->setting[0] = '\0';
 	va_start(args, format);
 	vsnprintf(lair->error, sizeof(lair->error), format, args);
 	va_end(args);
@@ -109,6 +110,11 @@ struct lair *lair_free(struct lair *lair)
 const char *lair_error(const struct lair *lair)
 {
 	return lair->error;
+}
+
+const char *lair_error_setting(const struct lair *lair)
+{
+	return lair->setting;
 }
 
 const char *lair_socket(const struct lair *lair)
@@ -291,7 +297,9 @@ int lair_wait(struct lair_call *call, double timeout)
 			return lair_fail(lair, -ETIMEDOUT, "no answer from %s within %g seconds", lair->shown,
 					 timeout);
 	}
-	if (call->outcome && lair && call->error)
+	if (call->outcome && lair && call->error) {
 		lair_fail(lair, call->outcome, "%s", call->error);
+		snprintf(lair->setting, sizeof(lair->setting), "%s", lair_call_setting(call));
+	}
 	return call->outcome;
 }

@@ -20,6 +20,7 @@ struct lair {
 	size_t batch;
 	bool started;
 	char error[1024];
+	char setting[512];
 
 	/* while connected; else NULL and -1. Between two connections only the sockets are missing */
 	void *context, *dealer, *monitor;
@@ -50,6 +51,7 @@ struct lair_call {
 	uint64_t id;
 	int outcome;	/* -EINPROGRESS, then 0 or an error */
 	char *error;	/* NULL or the sentence */
+	char *setting;	/* NULL, or which decided that */
 	bool keyed;	/* the daemon does it once, even if it is sent again */
 	bool own;	/* liblair has started it; its on_done frees it, and always runs */
 	bool forgotten; /* the caller has freed it; it stays only until its request is done */

@@ -74,8 +74,12 @@ int socket_probe(struct lair *lair)
 		return 0;
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		return lair_fail(lair, LAIR_E_NO_DAEMON, NOBODY, lair->shown);
-	return lair_fail(lair, errno == EACCES ? LAIR_E_DENIED : -errno, "cannot connect to %s: %s", lair->shown,
-			 strerror(errno));
+	if (errno == EACCES)
+		return lair_fail(lair, LAIR_E_DENIED,
+				 "cannot connect to %s: %s; socket_mode and socket_group in [daemon] of its "
+				 "sessions.conf decide who may",
+				 lair->shown, strerror(errno));
+	return lair_fail(lair, -errno, "cannot connect to %s: %s", lair->shown, strerror(errno));
 }
 
 /* ---- the child: between fork and exec there are only calls that are safe there ---- */

@@ -255,3 +255,12 @@ const struct key_order profile_orders[] = {
 	{.low = "threads", .high = "processes"},
 };
 const size_t n_profile_orders = ARRAY_SIZE(profile_orders);
+
+const struct key *key_find(const struct key_table *table, const char *name)
+{
+	for (size_t i = 0; i < table->n; i++) {
+		if (strcmp(table->keys[i].name, name) == 0)
+			return &table->keys[i];
+	}
+	return NULL;
+}

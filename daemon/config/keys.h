@@ -13,6 +13,9 @@ struct key_table {
 extern const struct key_table daemon_keys;  /* of struct config */
 extern const struct key_table profile_keys; /* of struct profile */
 
+/* NULL: it has none of that name. */
+const struct key *key_find(const struct key_table *table, const char *name);
+
 /* Two numbers of a profile of which the first must not be over the second. */
 struct key_order {
 	const char *low, *high;

@@ -104,15 +104,6 @@ static int parser_fail_key(struct parser *parser, const char *name)
 
 /* ---- sections ---- */
 
-static const struct key *key_find(const struct key_table *table, const char *name)
-{
-	for (size_t i = 0; i < table->n; i++) {
-		if (strcmp(table->keys[i].name, name) == 0)
-			return &table->keys[i];
-	}
-	return NULL;
-}
-
 static int section_defaults(struct parser *parser, void *section, const struct key_table *table)
 {
 	char reason[VALUE_REASON_SIZE];

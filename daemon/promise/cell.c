@@ -2,6 +2,7 @@
 #include "cell.h"
 
 #include "client.h"
+#include "config/config.h"
 #include "config/requirement.h"
 #include "vault/records.h"
 
@@ -291,8 +292,41 @@ static struct bytes text_or_absent(const char *text)
 	return bytes_of(text && *text ? text : NULL);
 }
 
-int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict)
+/* What the operator can change, of all that the reply tells. */
+static void cell_decided(struct deciding *deciding, const struct cell *cell, const struct profile *profile,
+			 const struct verdict *verdict)
 {
+	bool timeout = cause_is(verdict->cause, CAUSE_TIMEOUT);
+	struct ended_record ended;
+	struct cell_error error;
+	struct blocked_act act;
+	struct wire_fault fault;
+	struct bytes item;
+
+	if (timeout && cell->timeout == profile->cell_timeout_max)
+		deciding_add_setting(deciding, "cell_timeout_max");
+	else if (!timeout || cell->timeout == profile->cell_timeout)
+		deciding_add(deciding, bytes_of(verdict->cause));
+	if (verdict->ended.data && !wire_decode(&ended, &ended_record_schema, verdict->ended, &fault))
+		deciding_add(deciding, ended.why);
+	if (verdict->error.data && !wire_decode(&error, &cell_error_schema, verdict->error, &fault))
+		deciding_add_error(deciding, error.name, error.value);
+	/* Who had it while it was written misses nothing. */
+	if (!promise_has(cell->reply.promise, ASKING_STREAM) &&
+	    (output_dropped(&cell->stdout_) || output_dropped(&cell->stderr_)))
+		deciding_add_setting(deciding, "output_size");
+	if (verdict->files_unkept && *verdict->files_unkept)
+		deciding_add_setting(deciding, "checkpoint_files");
+	for (size_t cursor = 0; wire_next(verdict->blocked, &cursor, &item);)
+		if (!wire_decode(&act, &blocked_act_schema, item, &fault))
+			deciding_add(deciding, act.reason);
+}
+
+int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct profile *profile,
+	       const struct verdict *verdict)
+{
+	struct deciding deciding = {.n = 0};
+	char setting[DECIDING_SIZE];
 	struct exec_reply reply = {
 		.id = cell->reply.id,
 		.session = bytes_of(session),
@@ -322,6 +356,8 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 	};
 	int r;
 
+	cell_decided(&deciding, cell, profile, verdict);
+	reply.setting = client_setting(setting, clients, cell->reply.uid, &deciding, profile->name);
 	if (cause_is(verdict->cause, CAUSE_TIMEOUT))
 		reply.limit = event_seconds(cell->timeout);
 	if (verdict->load_report) {

@@ -120,7 +120,8 @@ struct verdict {
 void verdict_tell_killed(struct verdict *verdict, msgpack_sbuffer *buffer);
 
 /* The final message of a cell. @session: NULL for a one-shot. Returns as client_send. */
-int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct verdict *verdict);
+int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct profile *profile,
+	       const struct verdict *verdict);
 
 /* The running cell has shown something: write it down with the next commit. Returns 0 or -errno. */
 struct ledger;

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* It is sent to all askers. */
 static int to_promise(struct promise *promise, const struct wire_schema *schema, const void *message)
@@ -73,17 +74,29 @@ static void sentence_mend(char *text)
 	}
 }
 
-static int error_send(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
-		      const char *format, va_list args) _printf_(5, 0);
+struct bytes client_setting(char text[static DECIDING_SIZE], const struct clients *clients, uid_t uid,
+			    const struct deciding *deciding, const char *profile)
+{
+	bool operates = uid == 0 || uid == geteuid();
+	struct bytes told = deciding_tell(text, deciding, profile, operates ? clients->settings : NULL);
 
-static int error_send(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
+	if (!told.data)
+		return told;
+	sentence_mend(text);
+	return bytes_of(text);
+}
+
+static int error_send(struct clients *clients, const struct address *to, struct error_reply reply,
+		      const char *format, va_list args) _printf_(4, 0);
+
+static int error_send(struct clients *clients, const struct address *to, struct error_reply reply,
 		      const char *format, va_list args)
 {
-	struct error_reply reply = {.id = to->id, .code = bytes_of(code), .ended = ended};
 	char sentence[640];
 
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	sentence_mend(sentence);
+	reply.id = to->id;
 	reply.message = bytes_of(sentence);
 	clients->n_errors++;
 	return client_send(clients, to, &error_reply_schema, &reply);
@@ -91,23 +104,45 @@ static int error_send(struct clients *clients, const struct address *to, const c
 
 int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
 {
+	struct error_reply reply = {.code = bytes_of(code)};
 	va_list args;
 	int r;
 
 	va_start(args, format);
-	r = error_send(clients, to, code, (struct bytes){.data = NULL}, format, args);
+	r = error_send(clients, to, reply, format, args);
+	va_end(args);
+	return r;
+}
+
+int client_limit(struct clients *clients, const struct address *to, const char *code, const char *profile,
+		 const char *setting, const char *format, ...)
+{
+	const struct deciding deciding = {.settings = {setting}, .n = 1};
+	struct error_reply reply = {.code = bytes_of(code)};
+	char text[DECIDING_SIZE];
+	va_list args;
+	int r;
+
+	reply.setting = client_setting(text, clients, to->uid, &deciding, profile);
+	va_start(args, format);
+	r = error_send(clients, to, reply, format, args);
 	va_end(args);
 	return r;
 }
 
 int client_gone(struct clients *clients, const struct address *to, const char *code, struct bytes ended,
-		const char *format, ...)
+		const char *why, const char *format, ...)
 {
+	struct error_reply reply = {.code = bytes_of(code), .ended = ended};
+	struct deciding deciding = {.n = 0};
+	char text[DECIDING_SIZE];
 	va_list args;
 	int r;
 
+	deciding_add(&deciding, bytes_of(why));
+	reply.setting = client_setting(text, clients, to->uid, &deciding, NULL);
 	va_start(args, format);
-	r = error_send(clients, to, code, ended, format, args);
+	r = error_send(clients, to, reply, format, args);
 	va_end(args);
 	return r;
 }

@@ -28,8 +28,9 @@ enum {
 
 struct clients {
 	struct front front;
-	uint64_t n_errors; /* requests answered with one */
-	char *reserve;	   /* memory for the error that there is none */
+	uint64_t n_errors;    /* requests answered with one */
+	char *reserve;	      /* memory for the error that there is none */
+	const char *settings; /* the file that is in force; the configuration's */
 };
 
 /* Before its front is there. */

@@ -41,7 +41,7 @@ void handle_return(struct sessions *sessions, const struct address *from, const 
 	if (answer->hold)
 		session_hold_call(session, call, answer->text, &exec);
 	else if (!session_return_call(session, call, &returned, &exec)) {
-		client_error(sessions->clients, from, "too_large",
+		client_limit(sessions->clients, from, "too_large", session->profile->name, "call_size",
 			     "the answer is larger than call_size = %" PRIu64
 			     " allows; the cell has an error instead of it",
 			     session->profile->call_size);
@@ -184,7 +184,7 @@ static bool call_takes(struct sessions *sessions, const struct address *from, co
 		client_error(sessions->clients, from, "gone",
 			     "this call does not ask, or not any more: only a value or an error ends it");
 	else if (size > session->profile->call_size)
-		client_error(sessions->clients, from, "too_large",
+		client_limit(sessions->clients, from, "too_large", session->profile->name, "call_size",
 			     "the answer has %zu bytes; call_size = %" PRIu64 " is the limit", size,
 			     session->profile->call_size);
 	else

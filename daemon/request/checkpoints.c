@@ -12,7 +12,7 @@ static struct session *session_that_keeps(struct sessions *sessions, const struc
 {
 	if (!session || session->profile->checkpoint != CHECKPOINT_OFF)
 		return session;
-	client_error(sessions->clients, from, "unsupported",
+	client_limit(sessions->clients, from, "unsupported", session->profile->name, "checkpoint",
 		     "session \"%s\" keeps no checkpoints: its profile has checkpoint = off", session->id);
 	return NULL;
 }

@@ -11,19 +11,26 @@
 /* ---- opening ---- */
 
 /* Whether the profile is for whoever asks, or that has been told. */
-static bool profile_permitted(struct sessions *sessions, const struct address *from, const struct profile *profile)
+static bool profile_permitted(struct sessions *sessions, const struct address *from, const struct profile *profile,
+			      struct bytes name)
 {
 	_cleanup_(freep) gid_t *groups = NULL;
 	int n = clients_groups(sessions->clients, from, &groups);
 	const struct membership membership = {.uid = from->uid, .groups = groups, .n = (size_t)MAX(n, 0)};
 	_cleanup_(freep) char *others = NULL;
 
-	if (profile_is_for(profile, &membership))
+	if (profile && profile_is_for(profile, &membership))
 		return true;
 	others = config_profiles_for(sessions->config, &membership);
-	client_error(sessions->clients, from, "denied", "the profile \"%s\" is for other users; for you %s%s",
-		     profile->name, others && *others ? "there is: " : "there is none",
-		     others && *others ? others : "");
+	if (!profile) {
+		client_error(sessions->clients, from, "bad_request", "there is no profile \"%.*s\"; for you %s%s",
+			     (int)name.size, name.data, others && *others ? "there is: " : "there is none",
+			     others && *others ? others : "");
+		return false;
+	}
+	client_limit(sessions->clients, from, "denied", profile->name, profile->users.n ? "users" : "groups",
+		     "the profile \"%s\" is for other users; for you %s%s", profile->name,
+		     others && *others ? "there is: " : "there is none", others && *others ? others : "");
 	return false;
 }
 
@@ -35,19 +42,14 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 	struct nursery *nursery;
 	int r;
 
-	if (!profile) {
-		client_error(sessions->clients, from, "bad_request", "there is no profile \"%.*s\"",
-			     (int)profile_name.size, profile_name.data);
-		return NULL;
-	}
-	if (!profile_permitted(sessions, from, profile) || !sessions_room(sessions, from, from->uid))
+	if (!profile_permitted(sessions, from, profile, profile_name) || !sessions_room(sessions, from, from->uid))
 		return NULL;
 	r = sessions_open(&session, sessions, profile, id, from->uid, with);
 	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))
 		client_error(sessions->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
 			     reason_told(nursery->reason));
 	else if (r == -EUSERS)
-		client_error(sessions->clients, from, "limit",
+		client_limit(sessions->clients, from, "limit", NULL, "uids",
 			     "no host user is left for another session of all uids = %" PRIu64 "-%" PRIu64
 			     "; end one first",
 			     sessions->cages->uids_given.first, sessions->cages->uids_given.last);
@@ -137,17 +139,17 @@ static bool exec_acceptable(struct sessions *sessions, const struct address *fro
 	double max = event_seconds(profile->cell_timeout_max);
 
 	if (exec->code.size > profile->code_size)
-		client_error(sessions->clients, from, "too_large",
+		client_limit(sessions->clients, from, "too_large", profile->name, "code_size",
 			     "the code has %zu bytes; code_size = %" PRIu64 " is the limit", exec->code.size,
 			     profile->code_size);
 	else if (exec->timeout < 0)
 		client_error(sessions->clients, from, "bad_request", "timeout: seconds, more than 0; got %g",
 			     exec->timeout);
 	else if (max > 0 && exec->timeout > max)
-		client_error(sessions->clients, from, "limit", "timeout %g s: cell_timeout_max = %g s is the limit",
-			     exec->timeout, max);
+		client_limit(sessions->clients, from, "limit", profile->name, "cell_timeout_max",
+			     "timeout %g s: cell_timeout_max = %g s is the limit", exec->timeout, max);
 	else if (exec->functions.data && !profile_lets_call(profile))
-		client_error(sessions->clients, from, "bad_request",
+		client_limit(sessions->clients, from, "bad_request", profile->name, "functions",
 			     "functions: the profile \"%s\" lets cells call none (functions = off)", profile->name);
 	else if (cell_option_wrong(exec))
 		client_error(sessions->clients, from, "bad_request", "%s", cell_option_wrong(exec));
@@ -169,7 +171,7 @@ static bool session_room_for_cell(struct sessions *sessions, const struct addres
 {
 	if (session->n_queued < session->profile->queue)
 		return true;
-	client_error(sessions->clients, from, "limit",
+	client_limit(sessions->clients, from, "limit", session->profile->name, "queue",
 		     "%zu cells wait in session \"%s\" already, as many as queue = %" PRIu64 " allows",
 		     session->n_queued, session->id, session->profile->queue);
 	return false;
@@ -181,7 +183,7 @@ bool user_room(struct sessions *sessions, const struct address *from, uid_t owne
 
 	if (user && user_has_room(user, size))
 		return true;
-	client_error(sessions->clients, from, "limit",
+	client_limit(sessions->clients, from, "limit", NULL, "work_per_uid",
 		     "your cells and answers on their way hold as much as work_per_uid = %" PRIu64
 		     " allows; wait for some",
 		     sessions->config->work_per_uid);

@@ -81,7 +81,7 @@ static void refuse(struct sessions *sessions, const struct address *from, int r,
 
 /* The same for what file_open says, which also tells what it found. */
 static void refuse_open(struct sessions *sessions, const struct address *from, int r, struct bytes path,
-			const struct stat *status, uint64_t size_max)
+			const struct stat *status, const struct profile *profile)
 {
 	char name[128];
 
@@ -90,9 +90,9 @@ static void refuse_open(struct sessions *sessions, const struct address *from, i
 		client_error(sessions->clients, from, "denied", "%s: this is %s, and only files are copied", name,
 			     file_kind(status->st_mode));
 	else if (r == FILE_E_SIZE)
-		client_error(sessions->clients, from, "too_large",
+		client_limit(sessions->clients, from, "too_large", profile->name, "file_size",
 			     "%s: the file has %" PRIu64 " bytes; file_size = %" PRIu64 " is the limit", name,
-			     (uint64_t)status->st_size, size_max);
+			     (uint64_t)status->st_size, profile->file_size);
 	else
 		refuse(sessions, from, r, path);
 }
@@ -147,14 +147,14 @@ static int place_outside(struct place *place, const struct session *session, str
 	return r;
 }
 
-/* A model may read this, so it says nothing of the settings. */
-static void refuse_outside(struct sessions *sessions, const struct address *from, int r, struct bytes path)
+static void refuse_outside(struct sessions *sessions, const struct address *from, const struct session *session,
+			   int r, struct bytes path)
 {
 	char name[128];
 
 	if (r == -EACCES)
-		client_error(sessions->clients, from, "denied", "%s: files may not be copied from there",
-			     path_tamed(name, path));
+		client_limit(sessions->clients, from, "denied", session->profile->name, "import",
+			     "%s: files may not be copied from there", path_tamed(name, path));
 	else
 		refuse(sessions, from, r, path);
 }
@@ -183,7 +183,7 @@ void handle_files(struct sessions *sessions, const struct address *from, const s
 		return;
 	r = files->host ? place_outside(&place, session, files->path) : place_inside(&place, session, files->path);
 	if (r && files->host) {
-		refuse_outside(sessions, from, r, files->path);
+		refuse_outside(sessions, from, session, r, files->path);
 		return;
 	}
 	msgpack_sbuffer_init(&records);
@@ -238,7 +238,7 @@ void handle_get(struct sessions *sessions, const struct address *from, const str
 	}
 	r = file_open(&fd, &status, place.root, place.path, session->profile->file_size);
 	if (r)
-		refuse_open(sessions, from, r, get->path, &status, session->profile->file_size);
+		refuse_open(sessions, from, r, get->path, &status, session->profile);
 	else if (get->file && get->file != status.st_ino)
 		client_error(sessions->clients, from, "gone",
 			     "another file has taken the place of the one you began to read; begin again");
@@ -268,7 +268,7 @@ static bool has_room(struct sessions *sessions, const struct address *from, cons
 	if (quota_has_room(session->warden, size, files))
 		return true;
 	quota_on_refused(session->warden);
-	client_error(sessions->clients, from, "limit",
+	client_limit(sessions->clients, from, "limit", session->profile->name, "workspace_size",
 		     "the files of session \"%s\" would take more than workspace_size = %" PRIu64
 		     " bytes allows, or be more than one for each 16 KiB of it",
 		     session->id, session->profile->workspace_size);
@@ -337,7 +337,7 @@ static void transfer_go_on(struct sessions *sessions, const struct address *from
 	int r;
 
 	if (max && transfer->file.size + data.size > max) {
-		client_error(sessions->clients, from, "too_large",
+		client_limit(sessions->clients, from, "too_large", session->profile->name, "file_size",
 			     "the file has more bytes than file_size = %" PRIu64 " allows", max);
 		transfer_free(transfer);
 		return;
@@ -420,12 +420,12 @@ static bool copy_in_open(int *fdp, struct stat *status, struct sessions *session
 	int r = place_outside(&place, session, path);
 
 	if (r) {
-		refuse_outside(sessions, from, r, path);
+		refuse_outside(sessions, from, session, r, path);
 		return false;
 	}
 	r = file_open(fdp, status, place.root, place.path, session->profile->file_size);
 	if (r)
-		refuse_open(sessions, from, r, path, status, session->profile->file_size);
+		refuse_open(sessions, from, r, path, status, session->profile);
 	return !r;
 }
 

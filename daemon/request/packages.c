@@ -202,7 +202,7 @@ void handle_packages(struct sessions *sessions, const struct address *from, cons
 	if (listing.prune && !is_operator(sessions, from, "remove packages"))
 		return;
 	if (listing.store->fd < 0) {
-		client_error(sessions->clients, from, "gone",
+		client_limit(sessions->clients, from, "gone", NULL, "packages",
 			     "no profile allows packages: packages = on or ask does");
 		return;
 	}

@@ -21,7 +21,7 @@ static bool question_acceptable(struct sessions *sessions, const struct address 
 				const struct profile *profile, uid_t owner, struct bytes code, struct bytes names)
 {
 	if (code.size > profile->code_size)
-		client_error(sessions->clients, from, "too_large",
+		client_limit(sessions->clients, from, "too_large", profile->name, "code_size",
 			     "the code has %zu bytes; code_size = %" PRIu64 " is the limit", code.size,
 			     profile->code_size);
 	else if (names.data && !names_valid(names))

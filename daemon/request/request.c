@@ -54,7 +54,7 @@ static void no_session_any_more(struct sessions *sessions, const struct address 
 
 	msgpack_sbuffer_init(&buffer);
 	ending_tell(&buffer, words, ending);
-	client_gone(sessions->clients, from, "no_session", wire_bytes(&buffer),
+	client_gone(sessions->clients, from, "no_session", wire_bytes(&buffer), ending->why,
 		    "there is no session \"%.*s\" any more: %s; open or exec makes one", (int)text.size, text.data,
 		    words);
 	msgpack_sbuffer_destroy(&buffer);
@@ -93,7 +93,7 @@ static bool session_is_gone(struct sessions *sessions, const struct address *fro
 		ending = NULL;
 	msgpack_sbuffer_init(&buffer);
 	ending_tell(&buffer, words, ending);
-	client_gone(sessions->clients, from, "gone", wire_bytes(&buffer),
+	client_gone(sessions->clients, from, "gone", wire_bytes(&buffer), ending ? ending->why : NULL,
 		    "the session \"%.*s\" that this is for is no more: %s; nothing has been done", (int)text.size,
 		    text.data, words);
 	msgpack_sbuffer_destroy(&buffer);
@@ -125,7 +125,7 @@ bool session_room_for_operation(struct sessions *sessions, const struct address 
 {
 	if (list_size(&session->operations) < session->profile->queue)
 		return true;
-	client_error(sessions->clients, from, "limit",
+	client_limit(sessions->clients, from, "limit", session->profile->name, "queue",
 		     "as many requests wait in session \"%s\" already as queue = %" PRIu64 " allows", session->id,
 		     session->profile->queue);
 	return false;

@@ -116,6 +116,8 @@ void settings_use(struct router *router, struct config *config)
 	config_free(router->config);
 	router->config = config;
 	router->cages.config = router->sessions.config = router->builds.config = config;
+	router->clients.settings =
+		config->path ? config->path : "the sessions.conf inside laird (laird -d prints it)";
 	router->promises.size_per_user = config->results_per_uid;
 	router->users.share = config->work_per_uid;
 	front_limit(&router->clients.front,

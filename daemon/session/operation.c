@@ -138,7 +138,8 @@ static void begin_checkpoint(struct session *session)
 			     session->id, operation->name);
 		operation_done(session);
 	} else if (operation->name[0] && history->n_named >= session->profile->checkpoints) {
-		client_error(clients_of(session), &operation->request, "limit",
+		client_limit(clients_of(session), &operation->request, "limit", session->profile->name,
+			     "checkpoints",
 			     "there are %zu named checkpoints already, as many as checkpoints = %" PRIu64
 			     " allows; drop one first",
 			     history->n_named, session->profile->checkpoints);

@@ -75,12 +75,12 @@ static void refuse_for_owner(struct sessions *sessions, const struct address *fr
 	const struct config *config = sessions->config;
 
 	if (config->sessions_per_uid)
-		client_error(sessions->clients, from, "limit",
+		client_limit(sessions->clients, from, "limit", NULL, "sessions_per_uid",
 			     "you have %" PRIu64 " sessions already, as many as sessions_per_uid = %" PRIu64
 			     " allows; end one first",
 			     own, config->sessions_per_uid);
 	else
-		client_error(sessions->clients, from, "limit",
+		client_limit(sessions->clients, from, "limit", NULL, "sessions_per_uid",
 			     "you have %" PRIu64
 			     " sessions already, as many as sessions_per_uid = off, a quarter of "
 			     "sessions = %" PRIu64 ", allows; end one first",
@@ -94,7 +94,7 @@ bool sessions_room(struct sessions *sessions, const struct address *from, uid_t 
 	char why[DESCRIPTORS_TEXT_SIZE];
 
 	if (n >= sessions->config->sessions)
-		client_error(sessions->clients, from, "limit",
+		client_limit(sessions->clients, from, "limit", NULL, "sessions",
 			     "there are %" PRIu64 " sessions already, as many as sessions = %" PRIu64
 			     " allows; end one first",
 			     n, sessions->config->sessions);

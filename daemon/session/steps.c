@@ -147,7 +147,7 @@ void session_reply(struct session *session, struct cell *cell, const struct verd
 		return;
 	}
 	session_name_write(name, session->id, session->owner, cell->reply.uid);
-	cell_reply(cell, session->sessions->clients, session->id[0] ? name : NULL, verdict);
+	cell_reply(cell, session->sessions->clients, session->id[0] ? name : NULL, session->profile, verdict);
 }
 
 /* The session does not go on, or has lost something since. Returns which effects are told if it went back. */

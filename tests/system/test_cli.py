@@ -215,14 +215,16 @@ def test_ctrl_c_interrupts_a_one_shot(daemon: Daemon) -> None:
 def test_what_was_blocked_is_said_once(daemon: Daemon) -> None:
     result = daemon.lair("exec", "open('/etc/hosts', 'w')")
     assert result.stderr.count("/etc/hosts") == 2  # the line of the traceback, and its end
+    decides = f"lair: write in [profile default] of {daemon.config} decides this"
     assert result.stderr.endswith(
         "\nPermissionError: /etc/hosts: write only below the session's directory (write-outside-workspace)\n"
+        f"{decides}\n"
     )
     caught = "for i in range(10):\n    try: open(f'/etc/no{i}', 'w')\n    except OSError: pass"
     result = daemon.lair("exec", caught)
     assert result.returncode == 0
     told = ", ".join(f"/etc/no{i} (write-outside-workspace)" for i in range(8))
-    assert result.stderr == f"lair: blocked: {told} and 2 more\n"
+    assert result.stderr == f"lair: blocked: {told} and 2 more\n{decides}\n"
 
 
 # ---- --json ----

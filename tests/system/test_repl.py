@@ -175,7 +175,10 @@ def test_programs(daemon: Daemon) -> None:
     said = repl(daemon, "!echo \"it's\" 'quoted' | tr a-z A-Z; exit 3\n", "-p", "shell")
     assert said == "IT'S QUOTED\nexit status 3\n"
     refused = repl(daemon, "!echo hello\n").splitlines()
-    assert refused == ["PermissionError: echo hello: no programs here: do it in Python (subprocess-not-granted)"]
+    assert refused == [
+        "PermissionError: echo hello: no programs here: do it in Python (subprocess-not-granted)",
+        f"lair: subprocess in [profile default] of {daemon.config} decides this",
+    ]
 
 
 @pytest.mark.parametrize(

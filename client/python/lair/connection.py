@@ -520,7 +520,7 @@ class Connection:
             if listening(self.socket):  # the daemon is just starting, or ending
                 self._link = open_link(self.socket, deadline - time.monotonic())
             else:
-                raise LairError("no_daemon", f"no laird answers on {self.socket}") from None
+                raise LairError("no_daemon", f"no laird answers on {self.socket}; lair start starts one") from None
         self._heard = time.monotonic()
 
     def _lose(self) -> None:

@@ -21,12 +21,22 @@ class LairError(Exception):
     `start` (a daemon could not be started), `lost` (the connection ended; nobody knows whether the request was
     carried out), `protocol` (the process that answers does not speak the protocol), `deadline`, and `closed` (the
     user has closed the connection).
+
+    `setting`: if a setting of the daemon decided it: which, in which file. It is for the operator and may have a path
+    of the host: a traceback shows it as a note, `str()` does not.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, setting: str | None = None) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
+        self.setting = setting
+        _note(self, setting)
+
+
+def _note(error: BaseException, setting: str | None) -> None:
+    if setting and hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(f"{setting} decides this")
 
 
 def seconds(name: str, value: object) -> float | None:
@@ -50,8 +60,8 @@ class SessionLost(LairError):
     done. Its open() begins a new session. With Session(renew=True) a new session takes its place, and the next
     Result says so."""
 
-    def __init__(self, message: str, ended: Ended) -> None:
-        super().__init__("gone", f"{message}; open() begins a new session")
+    def __init__(self, message: str, ended: Ended, setting: str | None = None) -> None:
+        super().__init__("gone", f"{message}; open() begins a new session", setting)
         self.ended = ended
 
 
@@ -61,3 +71,4 @@ class CellFailed(Exception):
     def __init__(self, result: Result) -> None:
         super().__init__(result.summary())
         self.result = result
+        _note(self, result.setting)

@@ -415,6 +415,7 @@ class ErrorReply(Message):
     code: Str
     message: Str
     ended: Raw = None
+    setting: Str | None = None
 
 
 class HelloReply(Reply):
@@ -463,6 +464,7 @@ class ExecReply(Reply):
     language: Str | None = None
     birth: Uint = 0
     ended: Raw = None
+    setting: Str | None = None
 
 
 class Ended(Message):

@@ -350,8 +350,8 @@ UNKNOWN = Ended(causes.UNKNOWN)
 
 def refusal(error: m.ErrorReply) -> LairError:
     if error.code == "gone" and error.ended is not None:
-        return SessionLost(error.message, ended(error.ended))
-    return LairError(error.code, error.message)
+        return SessionLost(error.message, ended(error.ended), error.setting)
+    return LairError(error.code, error.message, error.setting)
 
 
 @frozen
@@ -438,6 +438,12 @@ class Result:
     def limit(self) -> float | None:
         """If the cell was stopped because of its time limit: how many seconds it had."""
         return self.reply.limit
+
+    @property
+    def setting(self) -> str | None:
+        """If settings of the daemon decided how the cell ended, or what is missing of it: which, in which file. It is
+        for the operator, and may have a path of the host."""
+        return self.reply.setting
 
     @property
     def effects(self) -> Effects:

@@ -40,7 +40,7 @@ def trust(socket: str) -> None:
     try:
         status = os.stat(directory)
     except (FileNotFoundError, NotADirectoryError):
-        raise LairError("no_daemon", f"no laird answers on {socket}") from None
+        raise LairError("no_daemon", f"no laird answers on {socket}; lair start starts one") from None
     except OSError as error:
         raise LairError("denied", f"{directory}: {error.strerror}") from None
     owned = status.st_uid in (os.geteuid(), 0) or os.geteuid() == 0
@@ -61,7 +61,11 @@ def listening(socket: str) -> bool:
         except (FileNotFoundError, ConnectionRefusedError):
             return False
         except OSError as error:
-            raise LairError("denied", f"cannot connect to {socket}: {error.strerror}") from None
+            raise LairError(
+                "denied",
+                f"cannot connect to {socket}: {error.strerror}; socket_mode and socket_group in [daemon] of its"
+                " sessions.conf decide who may",
+            ) from None
     return True
 
 
