@@ -22,6 +22,8 @@ from daemon import Daemon
 
 PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 DELIMITER = b"<IDS|MSG>"
+# Seconds until a kernel answers first, on a machine that starts many things at once.
+STARTS = 120
 
 Message = dict[str, Any]
 
@@ -167,9 +169,11 @@ class Client:
 
     def ready(self) -> None:
         """Its subscription has come through, and the kernel answers."""
+        timeout = STARTS
         for _ in range(200):
             name = self.send("kernel_info_request", {})
-            self.reply(name)
+            self.reply(name, timeout=timeout)
+            timeout = 20
             with contextlib.suppress(AssertionError):
                 if self.receive("iopub", 0.2):
                     break

@@ -26,6 +26,11 @@ IMAGE = f"Image(data=__import__('base64').b64decode('{PNG}')"
 IPYTHON = "from IPython.display import *\n"
 PANDAS = "import pandas, numpy\nframe = pandas.DataFrame({'a': [1, 2], 'b': ['x', 'y']})\n"
 PYPLOT = "import matplotlib.pyplot as plt\n"
+TOLD = (
+    "import enum, functools, json\ndef told(a, b: int = 1, *c, d=None, **e) -> str: pass\n"
+    "class Told:\n    def method(self, a=1): pass\n    property = property(lambda self: 1)\n"
+    "    class Colour(enum.Enum): RED = 1\n"
+)
 
 # Each is the value of a cell, and is shown by display().
 VALUES = {
@@ -50,6 +55,7 @@ VALUES = {
     "Video within": "Video(data=b'aaa', embed=True, mimetype='video/mp4')",
     "IFrame": "IFrame('http://a', 3, 4)",
     "VimeoVideo": "VimeoVideo('abc')",
+    "YouTubeVideo": "YouTubeVideo('abc', width=400, start=3)",
     "ScribdDocument": "ScribdDocument('abc')",
     "FileLink": "FileLink('f')",
     "FileLinks": "FileLinks('.')",
@@ -73,6 +79,19 @@ VALUES = {
     "set": "{3, 1, 2}",
     "text": "'abc'",
     "exception": "ValueError('x')",
+    "function": "told",
+    "builtin function": "len",
+    "method": "Told().method",
+    "method of a builtin": "[].append",
+    "class": "Told",
+    "builtin class": "dict",
+    "class of a module": "numpy.ndarray",
+    "enumeration": "Told.Colour",
+    "lambda": "lambda x, *y: x",
+    "generator": "(x for x in 'a')",
+    "module": "json",
+    "partial": "functools.partial(told, 1)",
+    "property": "Told.property",
 }
 
 CLASS = "class A:\n    def __repr__(self): return 'A'\n"
@@ -108,6 +127,13 @@ CELLS = {
     "a bundle of its own": f"{CLASS}    def _repr_mimebundle_(self, include=None, exclude=None): return {OWN}\nA()",
     "a bundle of its own, shown": f"{CLASS}    def _repr_mimebundle_(self, **keys): return {OWN}\ndisplay(A())",
     "a bundle with metadata": f"{CLASS}    def _repr_mimebundle_(self, **keys): return {{'text/html': 'x'}}, {{'text/html': {{'m': 1}}}}\nA()",
+    **{
+        f"a raising {form}, {how}": f"{CLASS}    def {form}(self, *a, **k): raise ValueError('no')\n{code}"
+        for form in ("_repr_html_", "_repr_png_", "_repr_mimebundle_", "_ipython_display_")
+        for how, code in (("value", "A()"), ("shown", "display(A())"))
+    },
+    "forms without a method": f"{CLASS}    _repr_html_ = None\n    _repr_png_ = 3\nA()",
+    "a form that is not implemented": f"{CLASS}    def _repr_html_(self): raise NotImplementedError\nA()",
     "what shows itself": "class A:\n    def _ipython_display_(self): print('me')\nA()",
     "what prints itself": "class A:\n    def _repr_pretty_(self, p, cycle): p.text('pretty!')\nA()",
     "semicolon": "5;",
@@ -121,8 +147,8 @@ CELLS = {
     "magic markdown": "%%markdown\n*a*",
     "input": "input('a')",
     "getpass": "import getpass; getpass.getpass('x')",
-    **{f"{name}, value": f"{IPYTHON}{PANDAS}{PYPLOT}{code}" for name, code in VALUES.items()},
-    **{f"{name}, shown": f"{IPYTHON}{PANDAS}{PYPLOT}display({code})" for name, code in VALUES.items()},
+    **{f"{name}, value": f"{IPYTHON}{PANDAS}{PYPLOT}{TOLD}{code}" for name, code in VALUES.items()},
+    **{f"{name}, shown": f"{IPYTHON}{PANDAS}{PYPLOT}{TOLD}display({code})" for name, code in VALUES.items()},
 }
 
 PLACES = re.compile(r"/tmp/(lair-test-[^/]*/work/[^/]*/[^/\\\"' <]*|ipykernel-[a-z0-9_]*/work)")
@@ -139,6 +165,24 @@ def plain(told: Any, mime: str = "") -> Any:
     if not isinstance(told, str):
         return told
     return told.replace("\n", "") if mime in BINARY else ADDRESS.sub(" at>", PLACES.sub("PLACE", told))
+
+
+# What a session says besides, for a person.
+ASIDE = re.compile(r"blocked: .*\n|.* decides this\.\n")
+# A form that fails: ipykernel publishes an error in a cell that is fine, a session writes a line.
+FAILED = re.compile(r"A\._\w+_: ValueError: no\n")
+
+
+def without_asides(told: list[Any]) -> list[Any]:
+    kept = []
+    for kind, content in told:
+        if kind == "stream" and content["name"] == "stderr":
+            if FAILED.fullmatch(content["text"]):
+                kind, content = "error", {"ename": "ValueError", "evalue": "no"}
+            elif not ASIDE.sub("", content["text"]):
+                continue
+        kept.append((kind, content))
+    return kept
 
 
 def told_by(client: Client, code: str, **more: Any) -> Any:
@@ -158,7 +202,7 @@ def told_by(client: Client, code: str, **more: Any) -> Any:
         if shown:
             content["transient"]["display_id"] = ids.setdefault(shown, len(ids))
         told.append((kind, content))
-    return told, reply["status"], reply["execution_count"]
+    return without_asides(told), reply["status"], reply["execution_count"]
 
 
 @contextlib.contextmanager
@@ -232,6 +276,37 @@ def test_what_does_not_count(both: tuple[Client, Client], more: dict[str, Any]) 
         assert ours == theirs
         ours, theirs = (told_by(it, "len(In) - 1, _i") for it in both)
         assert ours == theirs
+
+
+def test_where_a_session_says_more(both: tuple[Client, Client]) -> None:
+    """ipykernel shows nothing of a value whose text fails, and calls the cell fine. A session shows the repr(), or the cell has
+    failed."""
+    for code, ours, theirs in (
+        (f"{CLASS}    def _repr_pretty_(self, *a): raise ValueError('no')\nA()", ("ok", "A"), ("ok", None)),
+        ("class A:\n    def __repr__(self): raise ValueError('no')\nA()", ("error", None), ("ok", None)),
+        (f"{CLASS}    def _repr_html_(self): return 3\nA()", ("ok", "A"), ("ok", "A")),
+    ):
+        for it, expected in zip(both, (ours, theirs)):
+            told, status, _ = told_by(it, code)
+            texts = [content["data"]["text/plain"] for kind, content in told if kind == "execute_result"]
+            assert (status, texts) == (expected[0], [expected[1]] if expected[1] else []), told
+            assert len(told) > 1 + len(texts), "the failure is told"
+
+
+@pytest.mark.parametrize("code", ["exit()", "quit()", "exit(3)"])
+def test_exit(daemon: Daemon, code: str) -> None:
+    """ipykernel asks its client to leave, and ends. A session stays, and says how to end it."""
+    with kernel_of(daemon) as kernel, ipykernel() as other:
+        client = kernel.client()
+        reply = other.reply(other.start(code), timeout=60)["content"]
+        assert (reply["status"], [it["source"] for it in reply["payload"]]) == ("ok", ["ask_exit"])
+        client.run("x = 41")
+        error = client.error(code)
+        assert (
+            error["ename"] == "SystemExit" and "the session goes on" in error["evalue"] and error["payload"] == []
+        )
+        assert client.value("x + 1") == "42"
+        assert client.value(code.partition("(")[0]).startswith("Use ")
 
 
 def test_numbers_of_what_was_shown(both: tuple[Client, Client]) -> None:

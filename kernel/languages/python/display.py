@@ -5,13 +5,14 @@ if it has the right type and is not too large. `publish` is in C, in the interpr
 import base64
 import builtins
 import importlib
+import inspect
 import json
 import sys
 import uuid
 from contextlib import nullcontext
 from itertools import chain, islice
 from pprint import PrettyPrinter
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ _type_dict = vars(type)["__dict__"].__get__
 _type_name = vars(type)["__qualname__"].__get__
 _dumps, _loads = json.dumps, json.loads
 _b64decode = base64.b64decode
+_signature = inspect.signature
+_FUNCTIONS = (FunctionType, BuiltinFunctionType)
 _import_module = importlib.import_module
 _uuid4 = uuid.uuid4
 _islice, _chain = islice, chain
@@ -93,6 +96,8 @@ def complain(about: str, error: BaseException) -> None:
 def contained(about: str, call: Callable[..., Any], *arguments: object, **options: object) -> Any:
     try:
         return call(*arguments, **options)
+    except NotImplementedError:  # it has no such form
+        pass
     except Exception as error:
         complain(about, error)
     return None
@@ -208,11 +213,30 @@ def _in_lines(value: object) -> str:
     return contained("pprint", printer.pformat, value) or text
 
 
+def _named(value: Any) -> Optional[str]:
+    """Functions with their parameters, and classes, as IPython shows them."""
+    kind: Any = type(value)
+    is_class = type in _type_mro(kind)
+    if is_class and kind.__repr__ is not type.__repr__:
+        return None
+    if not is_class and kind not in _FUNCTIONS:
+        return None
+    module, name = getattr(value, "__module__", None), str(value.__qualname__)
+    name = f"{module}.{name}" if module not in (None, "builtins") else name
+    if is_class:
+        return name
+    try:
+        name += str(_signature(value))
+    except ValueError:
+        pass
+    return f"<function {name}>"
+
+
 def text_of(value: object) -> str:
     if left(value, _ITEMS_MAX) < 0:
         return summary(value)
     if in_notebook:
-        return _pretty(value) or _in_lines(value)
+        return _pretty(value) or contained("repr", _named, value) or _in_lines(value)
     width = columns()
     return _fitted(value, width) if width else repr(value)
 
@@ -350,11 +374,21 @@ def _own_way(value: object) -> Optional[Callable[..., Any]]:
     return contained("_ipython_display_", method, value, "_ipython_display_")  # type: ignore[no-any-return]
 
 
+def _shown_itself(value: object) -> bool:
+    shows_itself = _own_way(value)
+    if shows_itself is None:
+        return False
+    try:
+        shows_itself()
+    except Exception as error:
+        complain(f"{cut(_type_name(type(value)), 100)}._ipython_display_", error)
+        return False
+    return True
+
+
 def last(value: object) -> Tuple[Optional[str], Optional[Data]]:
     """The last expression of a cell: its text, which C cuts, and its other forms."""
-    shows_itself = _own_way(value)
-    if shows_itself is not None:
-        shows_itself()
+    if _shown_itself(value):
         return None, None
     data, metadata = bundle(value)
     if in_notebook and metadata:
@@ -416,9 +450,7 @@ def display(
     if clear:
         clear_output(wait=True)
     for value in objs:
-        shows_itself = None if raw else _own_way(value)
-        if shows_itself is not None:
-            shows_itself()
+        if not raw and _shown_itself(value):
             continue
         data, described = (checked("display", value), {}) if raw else bundle(value, include, exclude)
         if not raw and "text/plain" not in data and _is_wanted("text/plain", include, exclude):
