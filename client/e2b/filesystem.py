@@ -159,6 +159,13 @@ _CALLS: dict[str, Callable[[Asked], Asked]] = {
 }
 
 
+def _denied(call: str, asked: Asked, error: PermissionError) -> str:
+    if call not in ("MakeDir", "Move", "Remove") and not asked.get("move"):
+        return str(error)
+    places = [_HOME, *(place for place in ("/tmp", "/dev/shm") if os.access(place, os.W_OK))]
+    return f"{error}; a sandbox may write below {', '.join(places)}"
+
+
 def _main(packed: str) -> None:
     given = json.loads(base64.b64decode(packed))
     os.umask(0o022)  # as envd has it
@@ -169,7 +176,7 @@ def _main(packed: str) -> None:
     except FileNotFoundError as error:
         told = {"code": "not_found", "message": f"path not found: {_outside(error.filename or '')}"}
     except PermissionError as error:
-        told = {"code": "permission_denied", "message": str(error)}
+        told = {"code": "permission_denied", "message": _denied(given["call"], given["asked"], error)}
     except (OSError, ValueError) as error:
         told = {"code": "invalid_argument", "message": str(error)}
     print(json.dumps(told))

@@ -273,6 +273,21 @@ def call(sandbox: Sandbox, name: str, **asked: Any) -> Any:
     return answer.json()
 
 
+def test_where_a_sandbox_writes(sandbox: Sandbox) -> None:
+    """E2B lets its user write anywhere; here the answer says where."""
+    for answer in (
+        sandbox.upload("/0/multi_test_file0.txt", b"x"),
+        sandbox.ask("POST", "/filesystem.Filesystem/MakeDir", {"path": "/0"}),
+        sandbox.ask("POST", "/filesystem.Filesystem/Move", {"source": "/usr/bin/env", "destination": "/0/f"}),
+    ):
+        assert answer.status == 403, answer.body
+        said = answer.json()["message"]
+        assert "/0: write only below" in said
+        assert "; a sandbox may write below /home/user, /tmp" in said or said.endswith("below /home/user"), said
+    answer = sandbox.ask("POST", "/filesystem.Filesystem/ListDir", {"path": "/root"})
+    assert "a sandbox may write" not in answer.body.decode()
+
+
 def test_a_watcher_tells_what_a_file_is(sandbox: Sandbox) -> None:
     call(sandbox, "MakeDir", path="watched")
     plain = call(sandbox, "CreateWatcher", path="watched")["watcherId"]
