@@ -158,7 +158,7 @@ static void write_value(struct writer *writer, struct bytes raw)
 	}
 }
 
-char *json_text(struct bytes raw, size_t max, bool *cutp)
+char *json_written(struct bytes raw, size_t max, bool *cutp)
 {
 	struct writer writer = {.left = max};
 	char *text = NULL;

@@ -7,4 +7,4 @@
  * become text in base 64. It has no other numbers than finite ones: they become null. Keys that are not text become
  * text; bytes that are not UTF-8 become U+FFFD. After @max bytes it is cut, and *@cutp, which may be NULL, says so.
  */
-char *json_text(struct bytes raw, size_t max, bool *cutp);
+char *json_written(struct bytes raw, size_t max, bool *cutp);

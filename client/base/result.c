@@ -380,20 +380,13 @@ void result_notes(const struct lair_result *result, const struct note_style *sty
 
 		if (!it.style->skip[note])
 			notes[note].write(&it);
+		if (it.words.used > 0 && it.style->sentences) {
+			it.words.text[0] -= it.words.text[0] >= 'a' && it.words.text[0] <= 'z' ? 'a' - 'A' : 0;
+			words_put(&it.words, ".");
+		}
 		if (it.words.used > 0)
 			tell(userdata, note, text_tame(it.words.text));
 	}
-}
-
-char *note_sentence(const char *sentence)
-{
-	char *text = NULL;
-
-	if (asprintf(&text, "%s.", sentence) < 0)
-		return NULL;
-	if (*text >= 'a' && *text <= 'z')
-		*text = (char)(*text - 'a' + 'A');
-	return text;
 }
 
 /* ---- the document ---- */

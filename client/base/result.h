@@ -11,18 +11,17 @@ struct note_style {
 	bool models;			    /* it tells models, which hear also of what people see by themselves */
 	const char *hints[CAUSE_DEATH + 1]; /* behind what a cause did, such as "; -t TIME gives it more" */
 	const char *renew;		    /* behind that the session is new */
+	bool sentences;			    /* with a capital letter and a full stop */
 	bool skip[N_NOTES];		    /* what the door shows in another way */
 };
 
-/* A sentence without its capital letter and its full stop, tamed. */
+/* A sentence, tamed. */
 typedef void note_tell(void *userdata, enum note note, const char *sentence);
 
 /* Calls @tell with each note, in the order of the table. A field that @result lacks is not told of, so of other
  * answers a result with a few fields can be made. @style: NULL: for programs. */
 void result_notes(const struct lair_result *result, const struct note_style *style, note_tell *tell,
 		  void *userdata);
-/* The first letter in upper case, and a full stop. The caller's to free; NULL without memory. */
-char *note_sentence(const char *sentence);
 
 enum cause result_cause(const struct lair_result *result);
 enum fate result_fate(const struct lair_result *result);

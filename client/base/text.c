@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <locale.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <wchar.h>
@@ -135,6 +136,42 @@ size_t text_cut_end(const char *text, size_t size)
 	if (n == 3 || n == size || (unsigned char)text[size - 1 - n] < 0xc0)
 		return 0;
 	return text_character_size(text + size - 1 - n, n + 1) ? 0 : n + 1;
+}
+
+bool text_whole(struct text_rest *rest, struct lair_text *text, char **ownedp)
+{
+	char *joined = rest->size > 0 ? malloc(rest->size + text->size) : NULL;
+
+	/* Without memory it is no character, but comes. */
+	if (joined) {
+		memcpy(joined, rest->bytes, rest->size);
+		memcpy(joined + rest->size, text->data, text->size);
+		*text = (struct lair_text){.data = joined, .size = rest->size + text->size};
+	}
+	*ownedp = joined;
+	rest->size = text_cut_end(text->data, text->size);
+	text->size -= rest->size;
+	memcpy(rest->bytes, text->data + text->size, rest->size);
+	return text->size > 0;
+}
+
+struct lair_text text_rest(struct text_rest *rest)
+{
+	struct lair_text text = {.data = rest->bytes, .size = rest->size};
+
+	rest->size = 0;
+	return text;
+}
+
+int text_random(char *out, size_t n)
+{
+	unsigned char bytes[32];
+
+	if (n / 2 > sizeof(bytes) || getrandom(bytes, n / 2, 0) != (ssize_t)(n / 2))
+		return -EIO;
+	for (size_t i = 0; i < n / 2; i++)
+		sprintf(out + 2 * i, "%02x", bytes[i]);
+	return 0;
 }
 
 const char *text_cut(char *out, size_t size, const char *text)

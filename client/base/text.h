@@ -36,6 +36,20 @@ const char *text_cut(char *out, size_t size, const char *text);
 /* How many columns of a terminal @text takes. */
 size_t text_columns(const char *text);
 
+/* The beginning of a character that has no end yet: pieces of a stream may end within one. */
+struct text_rest {
+	char bytes[4];
+	size_t size;
+};
+/* Makes *text the rest before and it, up to the end of the last whole character; it lies in *ownedp, the caller's
+ * to free, if there was a rest. Whether there is any of it. */
+bool text_whole(struct text_rest *rest, struct lair_text *text, char **ownedp);
+/* No more of it will come: it is empty then, and valid until the next text_whole. */
+struct lair_text text_rest(struct text_rest *rest);
+
+/* @n random hexadecimal digits and a NUL. Returns 0 or -EIO. */
+int text_random(char *out, size_t n);
+
 /* How many bytes at the end of @text may begin a character that is cut off: at most three. */
 size_t text_cut_end(const char *text, size_t size);
 

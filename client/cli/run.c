@@ -243,29 +243,18 @@ static const char *const stream_names[] = {[LAIR_STDOUT] = "stdout", [LAIR_STDER
 /* A piece may end within a character. The beginning of the character then goes with the next piece. */
 static void event_output(struct run *run, enum lair_stream stream, struct lair_text data)
 {
-	size_t before = run->cut[stream].size, size = before + data.size, cut;
-	_cleanup_(freep) char *whole = malloc(size + 1);
+	_cleanup_(freep) char *owned = NULL;
 
-	if (!whole) {
-		written(run, -ENOMEM);
-		return;
-	}
-	memcpy(whole, run->cut[stream].bytes, before);
-	memcpy(whole + before, data.data, data.size);
-	cut = text_cut_end(whole, size);
-	run->cut[stream].size = cut;
-	memcpy(run->cut[stream].bytes, whole + size - cut, cut);
-	if (size > cut)
-		event_print(run, stream_names[stream], (struct lair_text){.data = whole, .size = size - cut});
+	if (text_whole(&run->rests[stream], &data, &owned))
+		event_print(run, stream_names[stream], data);
 }
 
 /* If a character was cut off at the end, no more of it will come. */
 static void events_end(struct run *run)
 {
 	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
-		struct lair_text rest = {.data = run->cut[stream].bytes, .size = run->cut[stream].size};
+		struct lair_text rest = text_rest(&run->rests[stream]);
 
-		run->cut[stream].size = 0;
 		if (rest.size > 0 && run->stop != SIGPIPE)
 			event_print(run, stream_names[stream], rest);
 	}

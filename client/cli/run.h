@@ -3,6 +3,8 @@
 
 #include "base/lines.h"
 #include "cli.h"
+
+#include "base/text.h"
 #include "offer.h"
 
 #include <signal.h>
@@ -37,11 +39,8 @@ struct run {
 	int stop;	      /* the signal that ends us, 0 if none has come */
 	double stop_since;    /* when it came */
 	bool asking, hidden;
-	bool in_line; /* the last output did not end a line */
-	struct {
-		char bytes[3];
-		size_t size;
-	} cut[2]; /* of each stream, for events: the beginning of a character, whose end has not come yet */
+	bool in_line;		   /* the last output did not end a line */
+	struct text_rest rests[2]; /* of each stream, for events */
 	struct {
 		double elapsed, cpu;
 	} last_alive;

@@ -1,6 +1,7 @@
 /* E2B's interpreter: cells whose output streams as lines of JSON. */
 #include "e2b.h"
 
+#include "base/jsonrpc.h"
 #include "base/result.h"
 #include "base/text.h"
 
@@ -18,38 +19,26 @@ struct run {
 	struct work work;
 	struct exchange *exchange;
 	char *session, *code;
-	char cut[2][4]; /* of each stream: the beginning of a character */
-	size_t n_cut[2];
+	struct text_rest rests[2]; /* of each stream */
 };
 
-static char **environment_room(size_t n, size_t size)
-{
-	return calloc(1, (n + 1) * sizeof(char *) + size);
-}
-
-/* NAME=value of the sandbox's variables and of @more, which come later; ended by NULL. One block; NULL without
- * memory. */
+/* NAME=value of the sandbox's variables and of @more, which come later, as environment_of. */
 static char **sandbox_environment(const struct sandbox *sandbox, const json_t *more)
 {
 	json_t *all = json_deep_copy(sandbox->envs), *value;
-	size_t n, size = 1;
 	const char *name;
-	char **list, *at;
+	char **list;
+	void *next;
+	bool bad;
 
 	if (json_is_object(more))
 		json_object_update(all, (json_t *)(uintptr_t)more);
-	json_object_foreach(all, name, value) size += strlen(name) + json_string_length(value) + 2;
-	n = json_object_size(all);
-	list = environment_room(n, size);
-	at = list ? (char *)(list + n + 1) : NULL;
-	n = 0;
-	json_object_foreach(all, name, value)
+	json_object_foreach_safe(all, next, name, value)
 	{
-		if (!list || !json_is_string(value) || !*name || strchr(name, '='))
-			continue;
-		list[n++] = at;
-		at += sprintf(at, "%s=%s", name, json_string_value(value)) + 1;
+		if (!json_text_value(value) || !*name || strchr(name, '='))
+			json_object_del(all, name);
 	}
+	list = environment_of(all, &bad);
 	json_decref(all);
 	return list;
 }
@@ -92,19 +81,11 @@ static void output_line(struct exchange *exchange, enum lair_stream stream, stru
 static void on_output(struct lair_call *call, enum lair_stream stream, struct lair_text data, void *userdata)
 {
 	struct run *run = userdata;
-	size_t before = run->n_cut[stream], size = before + data.size, end;
-	_cleanup_(freep) char *text = malloc(size + 1);
+	_cleanup_(freep) char *owned = NULL;
 
 	(void)call;
-	if (!text || run->exchange->gone)
-		return;
-	memcpy(text, run->cut[stream], before);
-	memcpy(text + before, data.data, data.size);
-	end = text_cut_end(text, size);
-	memcpy(run->cut[stream], text + size - end, end);
-	run->n_cut[stream] = end;
-	if (size > end)
-		output_line(run->exchange, stream, (struct lair_text){.data = text, .size = size - end});
+	if (!run->exchange->gone && text_whole(&run->rests[stream], &data, &owned))
+		output_line(run->exchange, stream, data);
 }
 
 /* What only a notebook can do something with. */
@@ -144,9 +125,10 @@ static json_t *exit_line(const struct lair_result *result)
 			 status, "traceback", traceback);
 }
 
+static const struct note_style style = {.sentences = true};
+
 static json_t *error_line(const struct lair_result *result)
 {
-	static const struct note_style style = {.models = false};
 	char value[CAUSE_SIZE];
 
 	if (result->error_name.data)
@@ -164,14 +146,14 @@ static json_t *error_line(const struct lair_result *result)
 }
 
 /* The format has no place for them but stderr. */
-static void notice_line(void *exchange, enum note note, const char *words)
+static void notice_line(void *exchange, enum note note, const char *sentence)
 {
-	_cleanup_(freep) char *sentence = note_sentence(words);
 	_cleanup_(freep) char *text = NULL;
 
 	(void)note;
-	if (sentence && asprintf(&text, "%s\n", sentence) >= 0)
-		output_line(exchange, LAIR_STDERR, lair_text(text));
+	if (asprintf(&text, "%s\n", sentence) < 0)
+		text = NULL;
+	output_line(exchange, LAIR_STDERR, lair_text(text ? text : sentence));
 }
 
 static void run_told(struct exchange *exchange, const struct lair_result *result)
@@ -180,10 +162,9 @@ static void run_told(struct exchange *exchange, const struct lair_result *result
 	json_t *error = error_line(result);
 
 	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++)
-		if (run->n_cut[stream] > 0)
-			output_line(exchange, stream,
-				    (struct lair_text){.data = run->cut[stream], .size = run->n_cut[stream]});
-	result_notes(result, NULL, notice_line, exchange);
+		if (run->rests[stream].size > 0)
+			output_line(exchange, stream, text_rest(&run->rests[stream]));
+	result_notes(result, &style, notice_line, exchange);
 	if (result->text.data || result->data.data)
 		line(exchange, result_line(result->data, result->text, true));
 	if (error)

@@ -722,17 +722,6 @@ static int bridge_turn(struct bridge *bridge)
 
 /* ---- beginning and end ---- */
 
-static int random_identity(char out[static IDENTITY_SIZE])
-{
-	unsigned char bytes[(IDENTITY_SIZE - 1) / 2];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return -EIO;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-	return 0;
-}
-
 static int signals_take(struct bridge *bridge)
 {
 	sigset_t set;
@@ -836,7 +825,7 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 		return 1;
 	}
 	session_choose(bridge, connection);
-	r = random_identity(bridge->identity);
+	r = text_random(bridge->identity, IDENTITY_SIZE - 1);
 	if (!r)
 		r = outstanding_name(bridge);
 	if (!r)

@@ -173,17 +173,6 @@ void bridge_interrupt(struct bridge *bridge)
 
 /* ---- the file that says which cell runs ---- */
 
-static int key_make(char key[static KEY_SIZE])
-{
-	unsigned char bytes[(KEY_SIZE - 1) / 2];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return -EIO;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(key + 2 * i, 3, "%02x", bytes[i]);
-	return 0;
-}
-
 /* The file, locked: two kernels of one session may have their connection files in the same directory, and what is
  * one that lives is nobody else's. Returns a descriptor, or -1. */
 static int outstanding_open(const struct bridge *bridge, int flags)
@@ -444,7 +433,7 @@ static void cell_start(struct job *job, struct lair_text code, const char *kind,
 		.userdata = job,
 	};
 
-	if (!note || key_make(key)) {
+	if (!note || text_random(key, KEY_SIZE - 1)) {
 		execute_refuse(job, "LairError", "out of memory");
 		return;
 	}

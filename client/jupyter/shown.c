@@ -183,6 +183,7 @@ void tell_line(struct job *job, const char *format, ...)
 }
 
 static const struct note_style style = {
+	.sentences = true,
 	.hints = {[CAUSE_EXIT] = "; to end the session, shut the kernel down"},
 	.skip = {[NOTE_STRAY] = true, [NOTE_ARTIFACTS] = true}, /* output is shown as it comes; files are not listed
 								 */
@@ -198,22 +199,19 @@ static struct note_style style_of(bool traceback)
 	return part;
 }
 
-static void notice(void *job, enum note note, const char *words)
+static void notice(void *job, enum note note, const char *sentence)
 {
-	_cleanup_(freep) char *sentence = note_sentence(words);
-
 	(void)note;
-	tell_line(job, "%s", sentence ? sentence : words);
+	tell_line(job, "%s", sentence);
 }
 
-static void notice_keep(void *bridge, enum note note, const char *words)
+static void notice_keep(void *bridge, enum note note, const char *sentence)
 {
 	struct bridge *it = bridge;
-	_cleanup_(freep) char *before = it->untold, *sentence = note_sentence(words);
+	_cleanup_(freep) char *before = it->untold;
 
 	(void)note;
-	if (asprintf(&it->untold, "%s%s%s", before ? before : "", before ? "\n" : "", sentence ? sentence : words) <
-	    0)
+	if (asprintf(&it->untold, "%s%s%s", before ? before : "", before ? "\n" : "", sentence) < 0)
 		it->untold = NULL;
 }
 
@@ -258,12 +256,10 @@ static void trace_add(json_t *lines, struct lair_text traceback)
 			json_array_append_new(lines, json_text(lair_text(line)));
 }
 
-static void sentence_add(void *lines, enum note note, const char *words)
+static void sentence_add(void *lines, enum note note, const char *sentence)
 {
-	_cleanup_(freep) char *sentence = note_sentence(words);
-
 	(void)note;
-	json_array_append_new(lines, json_string(sentence ? sentence : words));
+	json_array_append_new(lines, json_string(sentence));
 }
 
 json_t *result_error(const struct bridge *bridge, const struct lair_result *result)

@@ -64,5 +64,5 @@ char *lair_json(struct lair_text packed)
 {
 	if (packed.size == 0 || wire_scan(bytes_from(packed), WIRE_DEPTH_MAX, WIRE_OBJECTS_MAX) != packed.size)
 		return NULL;
-	return json_text(bytes_from(packed), SIZE_MAX, NULL);
+	return json_written(bytes_from(packed), SIZE_MAX, NULL);
 }

@@ -3,17 +3,16 @@
  * or its input closed, and only answers that nobody reads are lost. */
 #include "base/lines.h"
 #include "base/outbox.h"
+#include "base/text.h"
 #include "engine.h"
 #include "functions.h"
 
 #include "servers/servers.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 
 #define LINE_SIZE_MAX ((size_t)32 << 20)
@@ -197,28 +196,19 @@ static int signals_take(struct stdio *stdio)
 	return stdio->signals < 0 ? -errno : 0;
 }
 
-/* Two servers serve two conversations, which know nothing of each other, and a variable of one must not appear in
- * the other. So each process has a session of its own, with a name that no other process will have. */
-static int session_name(char name[static 24])
-{
-	uint32_t random;
-
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -errno;
-	snprintf(name, 24, "mcp-%08" PRIx32, random);
-	return 0;
-}
-
 int mcp_serve(const struct mcp_options *options, int in, int out)
 {
 	struct stdio stdio = {.signals = -1};
-	char session[24];
+	char session[24] = "mcp-";
 	int r;
 
 	lines_init(&stdio.input, in);
 	stdio.input.size_max = LINE_SIZE_MAX;
 	outbox_init(&stdio.outbox, out);
-	r = session_name(session);
+	/* Two servers serve two conversations, which know nothing of each other, and a variable of one must not
+	 * appear in the other. So each process has a session of its own, with a name that no other process will
+	 * have. */
+	r = text_random(session + strlen(session), 8);
 	if (!r)
 		r = signals_take(&stdio);
 	if (!r)

@@ -57,12 +57,10 @@ static void note_add(json_t *structured, const char *sentence)
 			    json_sprintf("%s%s%s", before ? before : "", before ? " " : "", sentence));
 }
 
-static void note_tell_of(void *structured, enum note note, const char *words)
+static void note_tell_of(void *structured, enum note note, const char *sentence)
 {
-	_cleanup_(freep) char *sentence = note_sentence(words);
-
 	(void)note;
-	note_add(structured, sentence ? sentence : "");
+	note_add(structured, sentence);
 }
 
 /* The members of each object that the tool's schema has. */
@@ -134,6 +132,7 @@ void result_add(json_t *structured, const struct lair_result *told)
 {
 	static const struct note_style style = {
 		.models = true,
+		.sentences = true,
 		.hints = {[CAUSE_TIMEOUT] = "; timeout_sec gives it more"},
 		.renew = ": run again what you need of it",
 		.skip = {[NOTE_BLOCKED] = true}, /* the list `blocked` tells it */

@@ -16,9 +16,6 @@
 #define SILENCE 15.0
 /* The requests of a tenant wait so long for a client that does not read. */
 #define PATIENCE 0.25
-/* At most so many bytes of a character wait for its end. */
-#define CUT_MAX 4
-
 /* A cell whose events somebody gets: the state of its exchange. */
 struct watching {
 	struct follower follower; /* of a feed that many may follow; or it has a call of its own, exchange->call */
@@ -26,8 +23,7 @@ struct watching {
 	const char *session;	  /* of the exchange, in laird; NULL: a one-shot */
 	char key[KEY_SIZE];	  /* "": not known */
 	bool asks, inputs;
-	char cut[2][CUT_MAX]; /* the beginning of a character */
-	size_t n_cut[2];
+	struct text_rest rests[2];
 	uint64_t left_out[2], displays_left_out; /* for want of room */
 	double patience;			 /* how long the tenant may still be held up for this client */
 };
@@ -105,8 +101,9 @@ static void point_text(char out[static 96], const struct exchange *exchange)
 	const struct watching *watching = exchange->state;
 	struct lair_point at = watching->at;
 
-	snprintf(out, 96, "%" PRIu64 ".%" PRIu64 ".%" PRIu64, at.out - MIN(at.out, watching->n_cut[LAIR_STDOUT]),
-		 at.err - MIN(at.err, watching->n_cut[LAIR_STDERR]), at.displays);
+	snprintf(out, 96, "%" PRIu64 ".%" PRIu64 ".%" PRIu64,
+		 at.out - MIN(at.out, watching->rests[LAIR_STDOUT].size),
+		 at.err - MIN(at.err, watching->rests[LAIR_STDERR].size), at.displays);
 }
 
 /* What had no room is told before what has. Returns whether there is some. */
@@ -162,19 +159,9 @@ static void output_tell(struct exchange *exchange, enum lair_stream stream, stru
 static void output_came(struct exchange *exchange, enum lair_stream stream, struct lair_text data)
 {
 	struct watching *watching = exchange->state;
-	size_t before = watching->n_cut[stream], cut;
-	_cleanup_(freep) char *joined = before ? malloc(before + data.size) : NULL;
+	_cleanup_(freep) char *owned = NULL;
 
-	if (joined) {
-		memcpy(joined, watching->cut[stream], before);
-		memcpy(joined + before, data.data, data.size);
-		data = (struct lair_text){.data = joined, .size = before + data.size};
-	}
-	cut = MIN(text_cut_end(data.data, data.size), (size_t)CUT_MAX);
-	watching->n_cut[stream] = cut;
-	data.size -= cut;
-	memcpy(watching->cut[stream], data.data + data.size, cut);
-	if (data.size > 0)
+	if (text_whole(&watching->rests[stream], &data, &owned))
 		output_tell(exchange, stream, data);
 }
 
@@ -183,11 +170,10 @@ static void cuts_tell(struct exchange *exchange)
 	struct watching *watching = exchange->state;
 
 	for (enum lair_stream stream = LAIR_STDOUT; stream <= LAIR_STDERR; stream++) {
-		size_t n = watching->n_cut[stream];
+		struct text_rest *rest = &watching->rests[stream];
 
-		watching->n_cut[stream] = 0;
-		if (n > 0)
-			output_tell(exchange, stream, (struct lair_text){.data = watching->cut[stream], .size = n});
+		if (rest->size > 0)
+			output_tell(exchange, stream, text_rest(rest));
 	}
 }
 
@@ -378,8 +364,7 @@ static void exec_detached(struct exchange *exchange)
 			      detached->cell ? json_integer((json_int_t)detached->cell) : json_null()));
 }
 
-/* NAME=value of each, ended by NULL; one block. NULL without memory, or after *badp. */
-static char **environment_of(const json_t *env, bool *badp)
+char **environment_of(const json_t *env, bool *badp)
 {
 	size_t n = json_object_size(env), size = (n + 1) * sizeof(char *);
 	const char *name;
@@ -458,14 +443,6 @@ static bool exec_take(struct exchange *exchange, struct lair_exec *exec)
 	return exec->session && profile_of(exchange, exchange_string(exchange, "profile"), &exec->profile);
 }
 
-static void key_new(char key[static KEY_SIZE])
-{
-	unsigned char bytes[16];
-
-	randombytes_buf(bytes, sizeof(bytes));
-	(void)sodium_bin2hex(key, KEY_SIZE, bytes, sizeof(bytes));
-}
-
 /* Each has a key, so that it can be watched again. */
 static bool exec_watch(struct exchange *exchange, struct lair_exec *exec)
 {
@@ -473,10 +450,12 @@ static bool exec_watch(struct exchange *exchange, struct lair_exec *exec)
 
 	if (!watching)
 		return false;
-	if (exec->key)
+	if (exec->key) {
 		snprintf(watching->key, sizeof(watching->key), "%s", exec->key);
-	else
-		key_new(watching->key);
+	} else if (text_random(watching->key, 32)) {
+		answer_error(exchange, -EIO, "no random numbers");
+		return false;
+	}
 	watching->session = exec->session;
 	exec->key = watching->key;
 	exec->on_output = on_output;

@@ -21,6 +21,8 @@ json_t *result_document(const struct exchange *exchange, const struct lair_resul
 json_t *discreet(const struct exchange *exchange, json_t *document);
 /* The same of one about a session, or what is of it: with the tenant's own name of @session. */
 json_t *tenant_document(const struct exchange *exchange, json_t *document, struct lair_text session);
+/* NAME=value of each, ended by NULL; one block. NULL without memory, or after *badp. */
+char **environment_of(const json_t *env, bool *badp);
 /* The client has gone: interrupts the cell of exchange->call, if exchange->interrupts is set. For on_gone. */
 void cell_left(struct exchange *exchange);
 /* Whether the tenant may name @profile, or leave it to the default; otherwise the exchange has been answered.

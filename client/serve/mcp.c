@@ -251,15 +251,11 @@ static struct talk *talk_new(struct exchange *exchange, bool named)
 		return NULL;
 	}
 	talk = lair ? calloc(1, sizeof(*talk)) : NULL;
-	if (!talk)
+	if (!talk || (named && text_random(talk->name, NAME_SIZE - 1))) {
+		free(talk);
 		return NULL;
-	talk->tenant = exchange->tenant;
-	if (named) {
-		unsigned char bytes[(NAME_SIZE - 1) / 2];
-
-		randombytes_buf(bytes, sizeof(bytes));
-		(void)sodium_bin2hex(talk->name, sizeof(talk->name), bytes, sizeof(bytes));
 	}
+	talk->tenant = exchange->tenant;
 	if (asprintf(&talk->fallback, "%smcp%s%.8s", talk->tenant->prefix, named ? "-" : "", talk->name) < 0)
 		talk->fallback = NULL;
 	if (*talk->tenant->prefix && asprintf(&talk->prefix, "%sonce-", talk->tenant->prefix) < 0)

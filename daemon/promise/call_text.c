@@ -77,7 +77,7 @@ static void put_characters(struct pen *pen, struct bytes text)
 static void put_value(struct pen *pen, struct bytes raw)
 {
 	bool cut = false;
-	_cleanup_(freep) char *text = json_text(raw, SHOWN, &cut);
+	_cleanup_(freep) char *text = json_written(raw, SHOWN, &cut);
 
 	put_characters(pen, bytes_of(text ? text : "?"));
 	/* What follows is not a part of the text. */

@@ -245,7 +245,7 @@ void audit_log_blocked(const struct session *session, const struct cell *cell, s
 static void arguments_add(json_t *line, struct bytes arguments)
 {
 	bool cut = true;
-	_cleanup_(freep) char *text = json_text(arguments, ARGUMENTS_MAX, &cut);
+	_cleanup_(freep) char *text = json_written(arguments, ARGUMENTS_MAX, &cut);
 	json_t *json = text && !cut ? json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
 
 	if (!json && text && !cut)

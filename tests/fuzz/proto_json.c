@@ -6,7 +6,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check(struct bytes raw, size_t max)
 {
 	bool cut = false;
-	_cleanup_(freep) char *text = json_text(raw, max, &cut);
+	_cleanup_(freep) char *text = json_written(raw, max, &cut);
 
 	if (!text || strlen(text) > max || (!cut && !utf8_valid(bytes_of(text))))
 		abort();

@@ -30,7 +30,7 @@ static void test_values(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		bool cut = true;
-		_cleanup_(freep) char *text = json_text(rows[i].raw, SIZE_MAX, &cut);
+		_cleanup_(freep) char *text = json_written(rows[i].raw, SIZE_MAX, &cut);
 
 		if (!text || strcmp(text, rows[i].json) != 0)
 			fprintf(stderr, "%zu: %s\n", i, text ? text : "nothing");
@@ -44,7 +44,7 @@ static void test_cut(void)
 
 	for (size_t max = 0; max < 12; max++) {
 		bool cut;
-		_cleanup_(freep) char *text = json_text(raw, max, &cut);
+		_cleanup_(freep) char *text = json_written(raw, max, &cut);
 
 		CHECK(text && cut == (max < 9) && strlen(text) <= max && !strncmp("[1, 2, 3]", text, strlen(text)));
 	}
