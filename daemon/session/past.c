@@ -18,6 +18,8 @@
 #define FILE_NAME_NEW ".ended-new"
 /* It is not written anew for less. */
 #define SLACK 1024
+/* How long what is written may wait for more. */
+#define SYNC_US 1000000
 /* A number that every client can hold, be it as a double. */
 #define BIRTH_BITS 53
 
@@ -206,6 +208,7 @@ static int write_anew(struct past *past)
 	}
 	fd_close(past->fd);
 	past->fd = steal_fd(&fd);
+	past->renamed = true;
 	return 0;
 }
 
@@ -220,6 +223,46 @@ static int append(struct past *past, const struct record *record)
 	return r;
 }
 
+static void on_synced(struct copier *copier, int r, const uint8_t *digest)
+{
+	struct past *past = container_of(copier, struct past, copier);
+
+	(void)digest;
+	if (!r && past->renamed) {
+		past->renamed = false;
+		r = copier_sync(copier, past->directory, on_synced);
+		if (!r)
+			return;
+	}
+	copier_end(copier);
+	write_failed(past, r);
+}
+
+static void sync_later(struct past *past);
+
+static void on_later(struct timer *timer)
+{
+	struct past *past = container_of(timer, struct past, later);
+	int r;
+
+	if (past->copier.channel >= 0) {
+		sync_later(past);
+		return;
+	}
+	r = copier_begin(&past->copier, past->loop);
+	if (!r)
+		r = copier_sync(&past->copier, past->fd, on_synced);
+	if (r)
+		copier_end(&past->copier);
+	write_failed(past, r);
+}
+
+static void sync_later(struct past *past)
+{
+	if (past->loop && past->directory >= 0 && !past->later.index)
+		(void)timer_set(past->loop, &past->later, event_now() + SYNC_US, on_later);
+}
+
 static void known_write(struct past *past, const struct known *known)
 {
 	if (past->fd < 0)
@@ -228,6 +271,7 @@ static void known_write(struct past *past, const struct known *known)
 		write_failed(past, write_anew(past));
 	else
 		write_failed(past, append(past, &known->record));
+	sync_later(past);
 }
 
 static bool record_valid(const struct record *record)
@@ -268,9 +312,9 @@ static bool records_read(struct past *past)
 	return at == lseek(past->fd, 0, SEEK_END);
 }
 
-void past_init(struct past *past)
+void past_init(struct past *past, struct event_loop *loop)
 {
-	*past = (struct past){.directory = -1, .fd = -1};
+	*past = (struct past){.directory = -1, .fd = -1, .loop = loop, .copier = COPIER_NONE};
 	for (int i = 0; i < _PAST_N; i++)
 		list_init(&past->lists[i]);
 }
@@ -282,6 +326,9 @@ void past_deinit(struct past *past)
 	for (int i = 0; i < _PAST_N; i++)
 		list_for_each (known, &past->lists[i], node)
 			known_drop(past, known);
+	copier_end(&past->copier);
+	if (past->loop)
+		timer_clear(past->loop, &past->later);
 	past->fd = fd_close(past->fd);
 	past->directory = fd_close(past->directory);
 }

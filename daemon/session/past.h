@@ -1,9 +1,11 @@
 /* How sessions ended, by owner and id, so that the next client of an id can be told what is gone. A file remembers
- * it: it outlives routers, and laird itself if it lies on a disk. It also says which sessions live: one that lived,
- * and is nowhere when laird starts, has ended without a word. One-shots have no id and are not in it. */
+ * it: it outlives routers, and laird itself if it lies on a disk, where each record is a second later. It also says
+ * which sessions live: one that lived, and is nowhere when laird starts, has ended without a word. One-shots have
+ * no id and are not in it. */
 #pragma once
 
 #include "base/list.h"
+#include "files/copier.h"
 #include "files/saved.h"
 #include "name.h"
 
@@ -37,9 +39,14 @@ struct past {
 	struct list lists[_PAST_N]; /* oldest first */
 	size_t n[_PAST_N];
 	bool failed; /* the last record could not be written, which has been said */
+	struct event_loop *loop;
+	struct timer later; /* until what was written is brought to the disk */
+	struct copier copier;
+	bool renamed; /* so the directory is to be brought there, too */
 };
 
-void past_init(struct past *past);
+/* @loop: NULL: what is written comes to the disk when the kernel sees fit. */
+void past_init(struct past *past, struct event_loop *loop);
 void past_deinit(struct past *past);
 /* Read what is remembered: from @left, which becomes its own, if a router has left it in memory; else from the
  * store, or if that cannot be, into memory, whose descriptor the caller stores. Returns whether it is to be stored.

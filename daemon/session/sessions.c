@@ -224,7 +224,7 @@ static void session_free_dead(struct grave *grave)
 void sessions_init(struct sessions *sessions)
 {
 	sessions->audit_log = AUDIT_LOG_NONE;
-	past_init(&sessions->past);
+	past_init(&sessions->past, sessions->loop);
 	stop_init(&sessions->stop);
 	watches_init(&sessions->watches);
 	list_init(&sessions->all);

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from daemon import Daemon
+from daemon import Daemon, wait_until
 from lair import Client, Connection, LairError, Session
 from lair import messages as m
 
@@ -40,15 +41,9 @@ def store(start_daemon: StartDaemon, tmp_path: Path) -> Daemon:
 CALL = re.compile(r"^\d+ +(fsync|rename\w*|sendmsg|sendto|write|writev)\((.*)")
 
 
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
-@pytest.mark.skipif(os.geteuid() != 0, reason="the daemon's processes cannot be traced")
-def test_what_is_told_as_saved_is_on_the_disk(store: Daemon, tmp_path: Path) -> None:
-    """First the content, then its name, then the directory with that name; the answer comes last."""
-    client = store.client()
-    client.exec("x = bytearray(3_000_000)", "s")
-    log = tmp_path / "calls"
-    keeper = client.stats().keeper_pid
-    pids = [str(keeper), str(client.stats().pid)]
+@contextlib.contextmanager
+def traced(client: Client, log: Path) -> Iterator[None]:
+    pids = [str(client.stats().keeper_pid), str(client.stats().pid)]
     tracer = subprocess.Popen(
         ["strace", "-f", "-y", "-s", "400", "-o", str(log)]
         + ["-e", "trace=fsync,rename,renameat,renameat2,sendmsg,sendto,write,writev"]
@@ -60,10 +55,34 @@ def test_what_is_told_as_saved_is_on_the_disk(store: Daemon, tmp_path: Path) -> 
     while "attached" not in tracer.stderr.readline():
         pass
     try:
-        assert save(client, "s").saved == ["x"]
+        yield
     finally:
         tracer.terminate()
         tracer.wait()
+
+
+needs_strace = pytest.mark.skipif(
+    not shutil.which("strace") or os.geteuid() != 0, reason="the daemon's processes cannot be traced"
+)
+
+
+@needs_strace
+def test_how_a_session_has_ended_is_on_the_disk(store: Daemon, tmp_path: Path) -> None:
+    client, log = store.client(), tmp_path / "calls"
+    with traced(client, log):
+        client.exec("x = 1", "s")
+        client.shutdown("s")
+        wait_until(lambda: re.search(r"fsync\(\d+<.*/\.ended>", log.read_text()), "it is brought to the disk")
+
+
+@needs_strace
+def test_what_is_told_as_saved_is_on_the_disk(store: Daemon, tmp_path: Path) -> None:
+    """First the content, then its name, then the directory with that name; the answer comes last."""
+    client = store.client()
+    client.exec("x = bytearray(3_000_000)", "s")
+    log = tmp_path / "calls"
+    with traced(client, log):
+        assert save(client, "s").saved == ["x"]
     found = [match.groups() for match in map(CALL.match, log.read_text().splitlines()) if match]
     order = [
         name[:6]

@@ -35,7 +35,7 @@ static bool lives(void *userdata, const struct session_name *name, uint64_t birt
 
 static void begin(struct past *past)
 {
-	past_init(past);
+	past_init(past, NULL);
 	CHECK(!past_open(past, &store, -1));
 }
 
@@ -122,12 +122,12 @@ static void test_in_memory(void)
 	struct past past;
 	int fd;
 
-	past_init(&past);
+	past_init(&past, NULL);
 	CHECK(past_open(&past, &nowhere, -1) && past.fd >= 0);
 	end(&past, 7, "a", "idle_ttl");
 	fd = dup(past.fd);
 	past_deinit(&past);
-	past_init(&past);
+	past_init(&past, NULL);
 	CHECK(!past_open(&past, &nowhere, fd) && find(&past, 7, "a"));
 	past_deinit(&past);
 }
