@@ -11,16 +11,12 @@
 
 #define LOOK (S_IRUSR | S_IXUSR)
 #define BUFFER_SIZE 8192
-#define TRIES 4
 
 struct survey_directory {
-	struct survey_directory *next;		/* in the stack of directories that wait */
-	struct survey_directory *above;		/* NULL: it is the root */
-	unsigned uses;				/* 1 for itself, and 1 for each directory that has it as `above` */
-	struct survey_directory *opened_before; /* among those that are opened up */
-	bool opened_up;
-	mode_t mode; /* before it was opened up */
-	char name[];
+	struct survey_directory *next;	/* in the stack of directories that wait */
+	struct survey_directory *above; /* NULL: it is the root */
+	unsigned uses;			/* 1 for itself, and 1 for each directory that has it as `above` */
+	char name[];			/* "": the root */
 };
 
 /* The layout that getdents64 writes. */
@@ -54,7 +50,7 @@ static const char *directory_path(const struct survey_directory *directory, char
 	char *at = buffer + PATH_MAX - 1;
 
 	*at = '\0';
-	for (; directory; directory = directory->above) {
+	for (; directory->above; directory = directory->above) {
 		size_t size = strlen(directory->name);
 
 		if ((size_t)(at - buffer) < size + 1)
@@ -67,18 +63,6 @@ static const char *directory_path(const struct survey_directory *directory, char
 	return at;
 }
 
-/* Restores the mode, unless somebody has changed it meanwhile. */
-static void directory_close(const struct survey_directory *directory)
-{
-	char buffer[PATH_MAX];
-	const char *path = directory_path(directory, buffer);
-	struct stat status;
-
-	if (path && lstat(path, &status) == 0 && (status.st_mode & 07777) == (directory->mode | LOOK) &&
-	    fchmodat(AT_FDCWD, path, directory->mode, 0) < 0)
-		return;
-}
-
 static void directory_release(struct survey_directory *directory)
 {
 	while (directory && --directory->uses == 0) {
@@ -89,64 +73,14 @@ static void directory_release(struct survey_directory *directory)
 	}
 }
 
-/* Those that were opened up last first: they lie deeper. */
-static void directories_close(struct survey *survey)
-{
-	struct survey_directory *directory;
-
-	while ((directory = survey->opened)) {
-		survey->opened = directory->opened_before;
-		directory->opened_up = false;
-		directory_close(directory);
-		directory_release(directory);
-	}
-}
-
-static __attribute__((noinline)) bool directory_open_up(struct survey *survey, struct survey_directory *directory)
+/* While we look, a session may replace the directory, but only by one of its own. That can falsify this one sum.
+ * The session can do the same by moving files to a directory that we have read already. */
+static int directory_reach(struct survey *survey, int *fdp)
 {
 	char buffer[PATH_MAX];
-	const char *path = directory_path(directory, buffer);
-	struct stat status;
+	const char *path = directory_path(survey->reading, buffer);
 
-	if (!path || directory->opened_up || lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) ||
-	    (status.st_mode & LOOK) == LOOK)
-		return false;
-	directory->mode = status.st_mode & 07777;
-	if (fchmodat(AT_FDCWD, path, directory->mode | LOOK, 0) < 0)
-		return false;
-	directory->opened_up = true;
-	directory->uses++;
-	directory->opened_before = survey->opened;
-	survey->opened = directory;
-	return true;
-}
-
-/* The directories above may have been closed since, so they are opened up again, the highest first. Returns whether
- * another try makes sense. */
-static bool directories_open_up(struct survey *survey, struct survey_directory *directory)
-{
-	bool above = directory->above && directories_open_up(survey, directory->above);
-
-	return directory_open_up(survey, directory) || above;
-}
-
-/* Returns the descriptor or -errno. While we look, a session may replace the directory, but only by one of its own.
- * That can falsify this one sum. The session can do the same by moving files to a directory that we have read
- * already. */
-static int directory_reach(struct survey *survey, struct survey_directory *directory)
-{
-	char buffer[PATH_MAX];
-	const char *path = directory_path(directory, buffer);
-	int fd = -1;
-
-	if (!path)
-		return -ENAMETOOLONG;
-	for (int i = 0; fd < 0 && i < TRIES; i++) {
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 && (errno != EACCES || !directories_open_up(survey, directory)))
-			return -errno;
-	}
-	return fd < 0 ? -EACCES : fd;
+	return path ? reach_directory(&survey->reach, fdp, path) : -ENAMETOOLONG;
 }
 
 /* ---- the walk ---- */
@@ -172,10 +106,10 @@ static void survey_push(struct survey *survey, const char *name)
 static void entry_count(struct survey *survey, const char *name)
 {
 	struct stat status;
+	int at, r = fstatat(survey->fd, name, &status, AT_SYMLINK_NOFOLLOW);
 
-	int r = fstatat(survey->fd, name, &status, AT_SYMLINK_NOFOLLOW);
-
-	if (r < 0 && errno == EACCES && directories_open_up(survey, survey->reading))
+	/* It may have been opened up, and have its mode since. */
+	if (r < 0 && errno == EACCES && !directory_reach(survey, &at))
 		r = fstatat(survey->fd, name, &status, AT_SYMLINK_NOFOLLOW);
 	if (r < 0) {
 		survey->blind |= !has_gone(errno);
@@ -218,11 +152,15 @@ static void reading_end(struct survey *survey)
 
 static void reading_begin(struct survey *survey)
 {
+	int at, r;
+
 	survey->reading = survey->waiting;
 	survey->waiting = survey->reading->next;
-	survey->fd = directory_reach(survey, survey->reading);
+	r = directory_reach(survey, &at);
+	if (!r)
+		survey->fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (survey->fd < 0) {
-		survey->blind |= !has_gone(-survey->fd);
+		survey->blind |= !has_gone(r ? -r : errno);
 		reading_end(survey);
 	}
 }
@@ -231,7 +169,8 @@ static void survey_end(struct survey *survey)
 {
 	struct survey_directory *directory;
 
-	directories_close(survey);
+	(void)reach_shut(&survey->reach);
+	survey->reach.root = fd_close(survey->reach.root);
 	reading_end(survey);
 	while ((directory = survey->waiting)) {
 		survey->waiting = directory->next;
@@ -241,9 +180,16 @@ static void survey_end(struct survey *survey)
 
 void survey_begin(struct survey *survey, const char *root, uint64_t size_max, uint64_t files_max)
 {
+	int fd, r = directory_open(&fd, AT_FDCWD, root);
+
 	survey_end(survey);
-	*survey = (struct survey){.fd = -1, .size_max = size_max, .files_max = files_max};
-	survey_push(survey, root);
+	*survey = SURVEY_NONE;
+	survey->size_max = size_max;
+	survey->files_max = files_max;
+	survey->blind = r && !has_gone(-r);
+	reach_init(&survey->reach, fd, LOOK);
+	if (!r)
+		survey_push(survey, "");
 }
 
 bool survey_step(struct survey *survey, unsigned entries)
@@ -268,6 +214,7 @@ bool survey_step(struct survey *survey, unsigned entries)
 		if (n == 0)
 			reading_end(survey);
 	}
-	directories_close(survey);
+	if (survey->reach.opened)
+		(void)reach_shut(&survey->reach);
 	return false;
 }
