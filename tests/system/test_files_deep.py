@@ -50,5 +50,5 @@ def opens_of_undo(daemon: Daemon, client: Client, depth: int, log: Path) -> int:
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
 def test_three_times_as_deep(daemon: Daemon, client: Client, tmp_path: Path) -> None:
     """A way from the root to each file would be nine times as many."""
-    less, more = (opens_of_undo(daemon, client, depth, tmp_path / str(depth)) for depth in (300, 900))
-    assert 300 < less < more < 4 * less
+    less, more = (opens_of_undo(daemon, client, depth, tmp_path / str(depth)) for depth in (100, 300))
+    assert 100 < less < more < 4 * less
