@@ -758,7 +758,7 @@ tools.pay(amount=7, how=2**64 - 1)"""
         ("answered", None),
         (lines[3]["outcome"], None),
     ]
-    how = [None, True, -5, 2**62, 1.5, "Grüße", "eHk=", {"a": []}]
+    how: list[Any] = [None, True, -5, 2**62, 1.5, "Grüße", "eHk=", {"a": []}]
     assert lines[0]["arguments"] == {"amount": 5, "how": how}
     assert lines[1]["arguments"] == lines[2]["arguments"] == {"amount": 6}
     assert lines[3]["arguments"] == f'{{"amount": 7, "how": {2**64 - 1}}}'

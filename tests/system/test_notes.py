@@ -7,7 +7,6 @@ import copy
 import json
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -95,7 +94,9 @@ class Proxy(threading.Thread):
         context.destroy(linger=0)
 
     def rewritten(self, frame: bytes) -> bytes:
-        version, kind, reply = msgpack.unpackb(frame, raw=False, strict_map_key=False, unicode_errors="surrogateescape")
+        version, kind, reply = msgpack.unpackb(
+            frame, raw=False, strict_map_key=False, unicode_errors="surrogateescape"
+        )
         if reply.get("text") != MARK:
             return frame
         self.reply = all_of(reply)

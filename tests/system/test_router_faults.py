@@ -123,7 +123,7 @@ def install(directory: Path, laird: Path) -> Path:
     shutil.copy2(laird, directory / "laird")
     (directory / "lair-kernel").write_text(KERNEL.format(here=directory, real=BIN))
     (directory / "lair-kernel").chmod(0o755)
-    (directory / "ready").write_bytes(codec.encode(internal.TemplateReady(python="3")))
+    (directory / "ready").write_bytes(codec.encode(internal.TemplateReady(language="python", version="3")))
     (directory / "failed").write_bytes(codec.encode(internal.Failed(reason="it is in no mood")))
     (directory / "building").write_bytes(codec.encode(internal.Building(text="looking")))
     (directory / "built").write_bytes(codec.encode(internal.Built(reason="there is no such thing")))
