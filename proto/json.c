@@ -32,7 +32,7 @@ static void write_character(struct writer *writer, char c)
 	static const char escapes[] = {
 		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
 	unsigned char code = (unsigned char)c;
-	char text[8];
+	char text[8] = "";
 
 	if (code < sizeof(escapes) && escapes[code])
 		put(writer, (char[]){'\\', escapes[code]}, 2);

@@ -95,7 +95,8 @@ static void *serve(void *userdata)
 		pthread_mutex_unlock(&file->lock);
 		r = append(file);
 		pthread_mutex_lock(&file->lock);
-		free(steal_ptr(&file->lines));
+		free(file->lines);
+		file->lines = NULL;
 		file->result = r;
 		file->busy = false;
 		pthread_cond_broadcast(&file->changed);
