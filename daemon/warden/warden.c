@@ -699,6 +699,7 @@ static int make_again(struct warden *warden)
 	int r = workspace_handle(&warden->directory, warden->workspace);
 
 	warden->sweeping = false;
+	group_deinit(&warden->group); /* nobody is in it: it is swept */
 	if (!r)
 		warden_want_again(warden);
 	return r;

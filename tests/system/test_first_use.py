@@ -17,7 +17,7 @@ from test_router_death import kill_router
 Start = Callable[..., Daemon]
 # So many modules take a while.
 HEAVY = {"preload": "numpy? pandas? matplotlib.pyplot? scipy.stats? IPython?", "checkpoint": "cell"}
-READY = "profile default is ready: Python"
+READY = "profile default is ready: python"
 WITHOUT = "profile default is ready, without what it preloads: Python"
 
 
@@ -151,7 +151,7 @@ def test_templates_load_in_turn(start_daemon: Start) -> None:
     most = max(len(os.sched_getaffinity(0)), os.cpu_count() or 1) - 1
 
     def ready() -> int:
-        return sum(f"profile {name} is ready: Python" in daemon.log() for name in profiles)
+        return sum(f"profile {name} is ready: python" in daemon.log() for name in profiles)
 
     def all_ready() -> bool:
         assert len(templates(daemon)) - ready() <= max(most, 1)
@@ -165,8 +165,8 @@ def test_a_template_that_is_asked_for_has_its_turn_at_once(start_daemon: Start) 
     result = daemon.client().exec("import scipy.stats; 6 * 7", "a", profile="third", timeout=60)
     assert result.text == "42"
     if (os.cpu_count() or 1) <= 2:
-        assert "profile second is ready: Python" not in daemon.log()
-    wait_until(lambda: "profile third is ready: Python" in daemon.log(), "the one that was asked for", 60)
+        assert "profile second is ready: python" not in daemon.log()
+    wait_until(lambda: "profile third is ready: python" in daemon.log(), "the one that was asked for", 60)
 
 
 def test_what_is_still_loading_is_told(start_daemon: Start) -> None:

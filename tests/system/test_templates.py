@@ -108,7 +108,7 @@ def test_more_wait_than_it_has_room_for(start_daemon: Callable[..., Daemon]) -> 
 
 
 def wait_for_templates(daemon: Daemon, n: int) -> None:
-    wait_until(lambda: daemon.log().count("is ready: Python") >= n, f"{n} templates were ready")
+    wait_until(lambda: daemon.log().count("is ready: python") >= n, f"{n} templates were ready")
 
 
 def test_settings_read_again_while_spares_are_made(start_daemon: Callable[..., Daemon]) -> None:

@@ -84,7 +84,7 @@ def test_an_ordinary_user_s_laird_keeps_its_own(start_daemon: StartDaemon) -> No
     wait_until(lambda: f"for uid {ALICE}" in daemon.log(), "there is one for its own user", 20)
     (of_alice,) = [line for line in daemon.log().splitlines() if line.endswith(f"for uid {ALICE}")]
     assert of(daemon, ALICE, "s", "6 * 7") == "42"
-    assert daemon.log().count("is ready: Python") <= 3 and of_alice in daemon.log()
+    assert daemon.log().count("is ready: python") <= 3 and of_alice in daemon.log()
 
 
 def test_there_is_one_for_whoever_comes_next(start: StartDaemon) -> None:
