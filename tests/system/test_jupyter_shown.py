@@ -294,19 +294,17 @@ def test_where_a_session_says_more(both: tuple[Client, Client]) -> None:
 
 
 @pytest.mark.parametrize("code", ["exit()", "quit()", "exit(3)"])
-def test_exit(daemon: Daemon, code: str) -> None:
+def test_exit(both: tuple[Client, Client], code: str) -> None:
     """ipykernel asks its client to leave, and ends. A session stays, and says how to end it."""
-    with kernel_of(daemon) as kernel, ipykernel() as other:
-        client = kernel.client()
+    with ipykernel() as other:
         reply = other.reply(other.start(code), timeout=60)["content"]
-        assert (reply["status"], [it["source"] for it in reply["payload"]]) == ("ok", ["ask_exit"])
-        client.run("x = 41")
-        error = client.error(code)
-        assert (
-            error["ename"] == "SystemExit" and "the session goes on" in error["evalue"] and error["payload"] == []
-        )
-        assert client.value("x + 1") == "42"
-        assert client.value(code.partition("(")[0]).startswith("Use ")
+    assert (reply["status"], [it["source"] for it in reply["payload"]]) == ("ok", ["ask_exit"])
+    client = both[0]
+    client.run("kept = 41")
+    error = client.error(code)
+    assert error["ename"] == "SystemExit" and "to end the session" in error["evalue"] and error["payload"] == []
+    assert client.value("kept + 1") == "42"
+    assert client.value(code.partition("(")[0]).startswith("Use ")
 
 
 def test_numbers_of_what_was_shown(both: tuple[Client, Client]) -> None:
