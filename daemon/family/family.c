@@ -4,6 +4,7 @@
 #include "family.h"
 
 #include "base/log.h"
+#include "session/part.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 #include "vault/vault.h"
@@ -235,11 +236,7 @@ static int details_of(struct warden *warden, struct session *session)
 		r = about_write(warden, session->operation->question);
 	list_for_each (operation, &session->operations, node)
 		r = r ? r : about_write(warden, operation->question);
-	if (!r && session->journal.due)
-		r = journal_write(&session->journal, &warden->ledger, session->tenant.number);
-	if (!r && session->effects.due)
-		r = effects_write(&session->effects, &warden->ledger, session->tenant.number);
-	return r;
+	return r ? r : parts_write(session, &warden->ledger);
 }
 
 static int details_write(struct warden *warden)
@@ -270,8 +267,7 @@ static int session_again(struct warden *warden, struct session *session)
 		question_again(operation->question);
 	if (session->operation)
 		question_again(session->operation->question);
-	journal_rewrite(&session->journal);
-	effects_rewrite(&session->effects);
+	parts_call(rewrite, session);
 	if (!session->cell)
 		return 0;
 	session->cell->written = false;
@@ -321,8 +317,7 @@ static uint64_t alive_of_operation(const struct operation *operation)
 
 static uint64_t alive_of_session(const struct session *session)
 {
-	uint64_t alive = session->journal.size + session->journal.n * LEDGER_RECORD_OVERHEAD +
-			 session->effects.size + session->effects.n * LEDGER_RECORD_OVERHEAD;
+	uint64_t alive = parts_alive(session);
 	const struct operation *operation;
 	const struct cell *cell;
 

@@ -3,6 +3,7 @@
 
 #include "files/files.h"
 #include "session/events.h"
+#include "session/part.h"
 #include "vault/vault.h"
 #include "warden/nursery.h"
 
@@ -34,22 +35,9 @@ static struct address address_of(const struct revival *revival, uint64_t serial,
 }
 
 /* How the fields of a list come back: see records.h. */
-#define TEXT_TAKE(object, kind, field, need) text_from((object)->field, sizeof((object)->field), record->field);
-#define BUFFER_TAKE(object, kind, field, need) buffer_from(&(object)->field, record->field);
 #define INTERPRETER_TAKE(object, kind, field, need) (object)->field = revival_interpreter(revival, record->field);
 #define CHECKPOINT_TAKE(object, kind, field, need)                                                                 \
 	(object)->field = record->field ? checkpoint_at(object, record->field) : NULL;
-
-static void buffer_from(msgpack_sbuffer *buffer, struct bytes from)
-{
-	if (from.size > 0)
-		(void)msgpack_sbuffer_write(buffer, from.data, from.size);
-}
-
-static void text_from(char *text, size_t size, struct bytes from)
-{
-	snprintf(text, size, "%.*s", (int)MIN(from.size, size - 1), from.data ? from.data : "");
-}
 
 /* ---- what it works on ---- */
 
@@ -119,25 +107,21 @@ static int calls_from(const struct revival *revival, struct cell *cell, const st
 	return r;
 }
 
-static void journal_from(const struct revival *revival, struct session *session)
+static void parts_read(const struct revival *revival, struct session *session)
 {
-	struct entry_record record;
-	size_t next = 0;
+	union {
+		struct entry_record entry;
+		struct effect_record effect;
+	} record;
 
-	while (old_family_record(revival->old, &next, &entry_record_schema, session->tenant.number, &record))
-		journal_read(&session->journal, &record);
-}
+	parts_for_each(at)
+	{
+		size_t next = 0;
 
-static void effects_from(const struct revival *revival, struct session *session, const struct kept_session *kept)
-{
-	struct effect_record record;
-	size_t next = 0;
-
-	while (old_family_record(revival->old, &next, &effect_record_schema, session->tenant.number, &record))
-		effects_read(&session->effects, &record);
-	/* Those that had been dropped may have been there once more. */
-	session->effects.dropped = kept->effects_dropped;
-	session->effects.dropped_at = kept->effects_dropped_at;
+		while ((*at)->schema &&
+		       old_family_record(revival->old, &next, (*at)->schema, session->tenant.number, &record))
+			(*at)->read(session, &record);
+	}
 }
 
 /* The file of a task goes along again, so it is only borrowed here. One that had not begun finds it anew. */
@@ -329,7 +313,7 @@ static int operation_from(struct operation **operationp, const struct revival *r
 	if (r)
 		return r;
 	*operationp = operation;
-	text_from(operation->branch, sizeof(operation->branch), record->branch);
+	record_take_text(operation->branch, sizeof(operation->branch), record->branch);
 	OPERATION_VALUES(RECORD_TAKE, operation);
 	if (record->effects.size > 0 &&
 	    msgpack_sbuffer_write(&operation->effects, record->effects.data, record->effects.size))
@@ -435,65 +419,6 @@ static int transcripts_from(const struct revival *revival, struct session *sessi
 	return r;
 }
 
-/* Nothing stays of them. */
-static int transfers_end(const struct session *session, struct bytes records)
-{
-	_cleanup_(fd_closep) int root = -1;
-	char above[PATH_MAX], temporary[NAME_MAX + 1];
-	struct transfer_record record;
-	struct wire_fault fault;
-	struct bytes item;
-	size_t cursor = 0;
-
-	while (wire_next(records, &cursor, &item)) {
-		if (wire_decode_known(&record, &transfer_record_schema, item, &fault))
-			return -EBADMSG;
-		text_from(above, sizeof(above), record.directory);
-		text_from(temporary, sizeof(temporary), record.temporary);
-		if (root >= 0 || session_directory(&root, session) == 0)
-			new_file_remove(root, above, temporary);
-	}
-	return 0;
-}
-
-static void expiry_from(struct session *session, const struct kept_session *record)
-{
-	if (record->expiring.data)
-		session->expiring = causes[cause_of(record->expiring.data, record->expiring.size) == CAUSE_HARD_TTL
-						   ? CAUSE_HARD_TTL
-						   : CAUSE_IDLE_TTL]
-					    .name;
-}
-
-static void load_report_from(struct load_report *load_report, struct bytes body)
-{
-	struct load_report_record record;
-	struct wire_fault fault;
-
-	if (!body.data || wire_decode_known(&record, &load_report_record_schema, body, &fault))
-		return;
-	text_from(load_report->damaged, sizeof(load_report->damaged), record.damaged);
-	if (record.age > 0 &&
-	    !msgpack_sbuffer_write(&load_report->loaded, record.loaded.data, record.loaded.size) &&
-	    !msgpack_sbuffer_write(&load_report->not_loaded, record.not_loaded.data, record.not_loaded.size))
-		load_report->age = record.age;
-}
-
-static void filing_from(struct session *session, struct bytes body)
-{
-	struct filing *filing = &session->filing;
-	struct filing_record kept, *record = &kept;
-	struct wire_fault fault;
-
-	if (!body.data || wire_decode_known(record, &filing_record_schema, body, &fault))
-		return;
-	FILING_VALUES(RECORD_TAKE, filing);
-	filing->state = MIN(filing->state, FILING_LEAVES);
-	FILING_BUFFERS(BUFFER_TAKE, filing);
-	FILING_TEXTS(TEXT_TAKE, filing);
-	text_from(session->history.unkept, sizeof(session->history.unkept), record->state_unkept);
-}
-
 static void values_from(const struct revival *revival, struct session *session, const struct kept_session *record)
 {
 	SESSION_VALUES(RECORD_TAKE, session);
@@ -502,15 +427,13 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->tenant.sweep = (enum sweep)record->sweep;
 	SESSION_INTERPRETERS(INTERPRETER_TAKE, session);
 	session->split.copy = revival_interpreter(revival, record->split_copy);
-	expiry_from(session, record);
-	load_report_from(&session->load_report, record->load_report);
 	past_deeds_read(&session->deeds, record->deeds);
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();
 	SESSION_TEXTS(TEXT_TAKE, session);
-	text_from(session->kill_text, sizeof(session->kill_text), record->kill_cause);
+	record_take_text(session->kill_text, sizeof(session->kill_text), record->kill_cause);
 	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;
-	text_from(session->verdict_cause, sizeof(session->verdict_cause), record->verdict_cause);
+	record_take_text(session->verdict_cause, sizeof(session->verdict_cause), record->verdict_cause);
 	session->verdict = (struct verdict){
 		.state = "reset",
 		.returncode = record->verdict_returncode,
@@ -529,7 +452,7 @@ int revival_session(const struct revival *revival, struct bytes body)
 
 	if (wire_decode_known(&record, &kept_session_schema, body, &fault))
 		return -EBADMSG;
-	text_from(id, sizeof(id), record.id);
+	record_take_text(id, sizeof(id), record.id);
 	session = session_alloc(revival->families->sessions, warden->nursery->profile, id, (uid_t)record.owner);
 	if (!session)
 		return -ENOMEM;
@@ -539,16 +462,13 @@ int revival_session(const struct revival *revival, struct bytes body)
 	values_from(revival, session, &record);
 	if (record.workspace.data)
 		session->workspace = strndup(record.workspace.data, record.workspace.size);
-	journal_from(revival, session);
-	effects_from(revival, session, &record);
+	parts_read(revival, session);
 	r = queue_from(revival, session, &record);
 	r = r ? r : history_from(revival, session, &record);
-	filing_from(session, record.filing);
+	r = r ? r : parts_take(session, record.parts);
 	r = r ? r : operations_from(revival, session, &record);
 	r = r ? r : waiters_from(&session->resets, revival, session, record.resets);
 	r = r ? r : waiters_from(&session->closers, revival, session, record.closers);
-	if (!r && record.transfers.data)
-		r = transfers_end(session, record.transfers);
 	r = r ? r : transcripts_from(revival, session, &record);
 	r = r ? r : sessions_readmit(revival->families->sessions, session);
 	if (!r && record.deadline)

@@ -2,12 +2,10 @@
 #include "snapshot.h"
 
 #include "session/events.h"
-#include "session/transfer.h"
+#include "session/part.h"
 #include "warden/warden.h"
 
 /* How the fields of a list are kept: see records.h. */
-#define TEXT_PUT(object, kind, field, need) record.field = text_or_absent((object)->field);
-#define BUFFER_PUT(object, kind, field, need) record.field = wire_bytes(&(object)->field);
 #define INTERPRETER_PUT(object, kind, field, need) record.field = serial_of((object)->field);
 #define CHECKPOINT_PUT(object, kind, field, need) record.field = checkpoint_place(object, (object)->field);
 
@@ -34,11 +32,6 @@ static int part_begin(msgpack_sbuffer **bufferp, struct snapshot *snapshot, enum
 static struct bytes part(const struct snapshot *snapshot, enum snapshot_part which)
 {
 	return wire_bytes(&snapshot->parts[which]);
-}
-
-static struct bytes text_or_absent(const char *text)
-{
-	return bytes_of(text && *text ? text : NULL);
 }
 
 static uint64_t serial_of(const struct interpreter *interpreter)
@@ -115,7 +108,7 @@ static int put_checkpoints(struct snapshot *snapshot, const struct session *sess
 
 	list_for_each (checkpoint, (struct list *)all, node) {
 		struct kept_checkpoint record = {
-			.name = text_or_absent(checkpoint->name),
+			.name = record_text(checkpoint->name),
 			.deeds = past_deeds_bytes(&checkpoint->deeds),
 			.parent = checkpoint_place(session, checkpoint->parent),
 			.interpreter = checkpoint->interpreter->serial,
@@ -139,8 +132,8 @@ static int put_operation(msgpack_sbuffer *buffer, const struct operation *operat
 	struct operation_record record = {
 		.kind = operation->kind,
 		.promise = promise_of(&operation->request),
-		.name = text_or_absent(operation->name),
-		.branch = text_or_absent(operation->branch),
+		.name = record_text(operation->name),
+		.branch = record_text(operation->branch),
 		.effects = wire_bytes(&operation->effects),
 		.asks = operation->question != NULL,
 		.question = question->kind,
@@ -183,51 +176,11 @@ static int put_waiters(struct snapshot *snapshot, enum snapshot_part part, const
 	return r;
 }
 
-static int put_transfers(struct snapshot *snapshot, const struct session *session)
-{
-	msgpack_sbuffer *buffer;
-	struct transfer *transfer;
-	int r = part_begin(&buffer, snapshot, PART_TRANSFERS, list_size(&session->transfers));
-
-	list_for_each (transfer, (struct list *)&session->transfers, node) {
-		const struct transfer_record record = {.directory = bytes_of(transfer->file.above),
-						       .temporary = bytes_of(transfer->file.temporary)};
-
-		r = r ? r : wire_encode_body(buffer, &transfer_record_schema, &record);
-	}
-	return r;
-}
-
-static int put_filing(struct snapshot *snapshot, const struct session *session)
-{
-	const struct filing *filing = &session->filing;
-	struct filing_record record = {.state_unkept = text_or_absent(session->history.unkept)};
-
-	FILING_VALUES(RECORD_PUT, filing);
-	FILING_BUFFERS(BUFFER_PUT, filing);
-	FILING_TEXTS(TEXT_PUT, filing);
-	snapshot->parts[PART_FILING].size = 0;
-	return wire_encode_body(&snapshot->parts[PART_FILING], &filing_record_schema, &record);
-}
-
-static int put_load_report(struct snapshot *snapshot, const struct load_report *load_report)
-{
-	const struct load_report_record record = {
-		.age = load_report->age,
-		.loaded = wire_bytes(&load_report->loaded),
-		.not_loaded = wire_bytes(&load_report->not_loaded),
-		.damaged = text_or_absent(load_report->damaged),
-	};
-
-	snapshot->parts[PART_LOAD_REPORT].size = 0;
-	return wire_encode_body(&snapshot->parts[PART_LOAD_REPORT], &load_report_record_schema, &record);
-}
-
 static int put_session(struct snapshot *snapshot, const struct session *session)
 {
 	struct kept_session record = {
 		.number = session->tenant.number,
-		.id = text_or_absent(session->id),
+		.id = record_text(session->id),
 		.owner = session->owner,
 		.state = session->state,
 		.sweep = session->tenant.sweep,
@@ -242,11 +195,8 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.base = checkpoint_place(session, session->history.base),
 		.saved = session->history.saved,
 		.severed = session->history.severed,
-		.expiring = bytes_of(session->expiring),
 		.split_copy = serial_of(session->split.copy),
 		.deeds = past_deeds_bytes(&session->deeds),
-		.effects_dropped = session->effects.dropped,
-		.effects_dropped_at = session->effects.dropped_at,
 		.deadline = session->deadline.index ? session->deadline.deadline : 0,
 		.patience = session->patience,
 	};
@@ -260,14 +210,12 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	r = r ? r : put_operations(snapshot, session);
 	r = r ? r : put_waiters(snapshot, PART_RESETS, &session->resets);
 	r = r ? r : put_waiters(snapshot, PART_CLOSERS, &session->closers);
-	r = r ? r : put_transfers(snapshot, session);
-	r = r ? r : put_filing(snapshot, session);
+	snapshot->parts[PART_PARTS].size = 0;
+	r = r ? r : parts_put(&snapshot->parts[PART_PARTS], session);
+	record.parts = part(snapshot, PART_PARTS);
 	record.queue = part(snapshot, PART_QUEUE);
 	if (session->cell)
 		record.cell = part(snapshot, PART_CELL);
-	r = r ? r : put_load_report(snapshot, &session->load_report);
-	if (load_report_any(&session->load_report))
-		record.load_report = part(snapshot, PART_LOAD_REPORT);
 	record.checkpoints = part(snapshot, PART_CHECKPOINTS);
 	record.operations = part(snapshot, PART_OPERATIONS);
 	if (session->operation)
@@ -278,8 +226,6 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	}
 	record.resets = part(snapshot, PART_RESETS);
 	record.closers = part(snapshot, PART_CLOSERS);
-	record.transfers = part(snapshot, PART_TRANSFERS);
-	record.filing = part(snapshot, PART_FILING);
 	return r ? r : wire_encode_body(&snapshot->parts[PART_SESSIONS], &kept_session_schema, &record);
 }
 
@@ -329,7 +275,7 @@ static int put_interpreters(struct snapshot *snapshot, const struct warden *ward
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node) {
 		struct interpreter_record record = {
 			.role = interpreter->role,
-			.set = text_or_absent(interpreter->set),
+			.set = record_text(interpreter->set),
 			.session = interpreter->tenant ? interpreter->tenant->number : 0,
 		};
 
@@ -362,11 +308,11 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, stru
 		.state = warden->state,
 		.workspace = bytes_of(warden->workspace),
 		.level = bytes_of(warden->level),
-		.language = text_or_absent(warden->language),
-		.python = text_or_absent(warden->version),
+		.language = record_text(warden->language),
+		.python = record_text(warden->version),
 		.guards = wire_bytes(&warden->guards),
-		.reason = text_or_absent(warden->reason),
-		.group = text_or_absent(warden->group.name),
+		.reason = record_text(warden->reason),
+		.group = record_text(warden->group.name),
 		.group_held = warden->group.held,
 		.group_memory = warden->group.limits.of[CONTROLLER_MEMORY],
 		.group_processes = warden->group.limits.of[CONTROLLER_PIDS],

@@ -8,7 +8,7 @@
  * build could not go on with the records of the last build, or the other way round. Optional fields of records
  * may come and go without. */
 #ifndef VAULT_LAYOUT
-#define VAULT_LAYOUT 18
+#define VAULT_LAYOUT 19
 #endif
 
 enum vault_kind {

@@ -6,7 +6,9 @@
 
 #include "base/log.h"
 #include "events.h"
+#include "part.h"
 #include "sessions.h"
+#include "vault/records.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,19 +28,6 @@ enum event {
 };
 
 static void filing_event(struct session *session, enum event event, const void *message);
-
-void filing_init(struct session *session)
-{
-	msgpack_sbuffer_init(&session->filing.mapped);
-	msgpack_sbuffer_init(&session->filing.back);
-	session->filing.now = session->filing.first = session->filing.base = FILES_FIRST;
-}
-
-void filing_deinit(struct session *session)
-{
-	msgpack_sbuffer_destroy(&session->filing.mapped);
-	msgpack_sbuffer_destroy(&session->filing.back);
-}
 
 bool filing_is_on(const struct session *session)
 {
@@ -515,3 +504,76 @@ void filing_filled(struct session *session, struct spawn_message *how)
 	how->filled = true;
 	number_set(session, &session->filing.origin, 0);
 }
+
+/* ---- as a part ---- */
+
+static void init(struct session *session)
+{
+	msgpack_sbuffer_init(&session->filing.mapped);
+	msgpack_sbuffer_init(&session->filing.back);
+	session->filing.now = session->filing.first = session->filing.base = FILES_FIRST;
+}
+
+static void deinit(struct session *session)
+{
+	msgpack_sbuffer_destroy(&session->filing.mapped);
+	msgpack_sbuffer_destroy(&session->filing.back);
+}
+
+#define FILING_VALUES(F, m)                                                                                        \
+	F(m, UINT, now, OPTIONAL)                                                                                  \
+	F(m, UINT, n, OPTIONAL)                                                                                    \
+	F(m, UINT, size, OPTIONAL)                                                                                 \
+	F(m, UINT, first, OPTIONAL)                                                                                \
+	F(m, UINT, base, OPTIONAL)                                                                                 \
+	F(m, UINT, origin, OPTIONAL)                                                                               \
+	F(m, UINT, asked, OPTIONAL)                                                                                \
+	F(m, UINT, more, OPTIONAL)                                                                                 \
+	F(m, UINT, state, OPTIONAL)                                                                                \
+	F(m, FLAG, lack, OPTIONAL)                                                                                 \
+	F(m, FLAG, stale, OPTIONAL)                                                                                \
+	F(m, FLAG, aside, OPTIONAL)                                                                                \
+	F(m, FLAG, restless, OPTIONAL)
+/* What comes of its files when it goes back, and why its memory would go back further than to the last cell. */
+#define FILING_BUFFERS(F, m)                                                                                       \
+	F(m, BIN, mapped, OPTIONAL)                                                                                \
+	F(m, BIN, back, OPTIONAL)
+#define FILING_TEXTS(F, m)                                                                                         \
+	F(m, STR, stay, OPTIONAL)                                                                                  \
+	F(m, STR, unkept, OPTIONAL)
+#define FILING_FIELDS(F, m)                                                                                        \
+	FILING_VALUES(F, m)                                                                                        \
+	FILING_BUFFERS(F, m)                                                                                       \
+	FILING_TEXTS(F, m)                                                                                         \
+	F(m, STR, state_unkept, OPTIONAL)
+WIRE_DECLARE(filing_record, NO_ID, FILING_FIELDS);
+WIRE_DEFINE(filing_record, "filing", NO_ID, FILING_FIELDS);
+
+static int put(msgpack_sbuffer *buffer, const struct session *session)
+{
+	const struct filing *filing = &session->filing;
+	struct filing_record record = {.state_unkept = record_text(session->history.unkept)};
+
+	FILING_VALUES(RECORD_PUT, filing)
+	FILING_BUFFERS(BUFFER_PUT, filing)
+	FILING_TEXTS(TEXT_PUT, filing)
+	return wire_encode_body(buffer, &filing_record_schema, &record);
+}
+
+static int take(struct session *session, struct bytes value)
+{
+	struct filing *filing = &session->filing;
+	struct filing_record kept, *record = &kept;
+	struct wire_fault fault;
+
+	if (wire_decode_known(record, &filing_record_schema, value, &fault))
+		return -EBADMSG;
+	FILING_VALUES(RECORD_TAKE, filing)
+	filing->state = MIN(filing->state, FILING_LEAVES);
+	FILING_BUFFERS(BUFFER_TAKE, filing)
+	FILING_TEXTS(TEXT_TAKE, filing)
+	record_take_text(session->history.unkept, sizeof(session->history.unkept), record->state_unkept);
+	return 0;
+}
+
+const struct part filing_part = {.name = "filing", .init = init, .deinit = deinit, .put = put, .take = take};

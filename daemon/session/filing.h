@@ -8,9 +8,6 @@
 struct done_message;
 struct spawn_message;
 
-void filing_init(struct session *session);
-void filing_deinit(struct session *session);
-
 /* Whether they are kept at all. */
 bool filing_is_on(const struct session *session);
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "filing.h"
+#include "part.h"
 #include "sessions.h"
 #include "warden/budget.h"
 
@@ -311,7 +312,6 @@ void session_put_back(struct session *session)
  * next interpreter is ready. */
 void session_replace_after_exit(struct session *session, const struct details *details)
 {
-	split_abandon(session);
 	if (session->freezing && session->cell && list_empty(&session->resets))
 		session_put_back(session);
 	session->verdict = verdict_of_exit(session, details);
@@ -349,10 +349,7 @@ void session_replace_after_exit(struct session *session, const struct details *d
 		if (!session->cell)
 			snprintf(session->lost_cause, sizeof(session->lost_cause), "%s", session->verdict.cause);
 	}
-	if (session->cell) {
-		session->cell->asking = false;
-		session_end_calls(session);
-	}
+	parts_call(on_exit, session);
 	session->live = warden_discard(session->warden, session->live);
 	session->state = SESSION_SWEEPING;
 	session_deadline(session, DEATH_US);

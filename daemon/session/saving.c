@@ -8,7 +8,9 @@
 #include "events.h"
 #include "files/saved.h"
 #include "hand.h"
+#include "part.h"
 #include "sessions.h"
+#include "vault/records.h"
 
 #include "proto/causes.h"
 #include "proto/clock.h"
@@ -462,3 +464,68 @@ void saving_reply(struct session *session, struct cell *cell, const struct verdi
 	else
 		reply_loaded(session, cell, verdict);
 }
+
+/* ---- as a part ---- */
+
+static void deinit(struct session *session)
+{
+	load_report_deinit(&session->load_report);
+}
+
+#define SAVING_VALUES(F, m)                                                                                        \
+	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
+	F(m, FLAG, restored, OPTIONAL)                                                                             \
+	F(m, FLAG, unloaded, OPTIONAL)
+#define REPORT_BUFFERS(F, m)                                                                                       \
+	F(m, BIN, loaded, OPTIONAL)                                                                                \
+	F(m, BIN, not_loaded, OPTIONAL)
+/* age, damaged: of what a load has brought back, until somebody has been told. */
+#define SAVING_FIELDS(F, m)                                                                                        \
+	SAVING_VALUES(F, m)                                                                                        \
+	F(m, STR, expiring, OPTIONAL)                                                                              \
+	F(m, STR, not_saved, OPTIONAL)                                                                             \
+	F(m, REAL, age, OPTIONAL)                                                                                  \
+	REPORT_BUFFERS(F, m)                                                                                       \
+	F(m, STR, damaged, OPTIONAL)
+WIRE_DECLARE(saving_record, NO_ID, SAVING_FIELDS);
+WIRE_DEFINE(saving_record, "saving", NO_ID, SAVING_FIELDS);
+
+static int put(msgpack_sbuffer *buffer, const struct session *session)
+{
+	const struct load_report *report = &session->load_report;
+	struct saving_record record = {
+		.expiring = bytes_of(session->expiring),
+		.not_saved = record_text(session->not_saved),
+		.age = report->age,
+		.damaged = record_text(report->damaged),
+	};
+
+	SAVING_VALUES(RECORD_PUT, session)
+	if (load_report_any(report)) {
+		REPORT_BUFFERS(BUFFER_PUT, report)
+	}
+	return wire_encode_body(buffer, &saving_record_schema, &record);
+}
+
+static int take(struct session *session, struct bytes value)
+{
+	struct load_report *report = &session->load_report;
+	struct saving_record kept, *record = &kept;
+	struct wire_fault fault;
+
+	if (wire_decode_known(record, &saving_record_schema, value, &fault))
+		return -EBADMSG;
+	SAVING_VALUES(RECORD_TAKE, session)
+	if (record->expiring.data)
+		session->expiring = causes[cause_of(record->expiring.data, record->expiring.size) == CAUSE_HARD_TTL
+						   ? CAUSE_HARD_TTL
+						   : CAUSE_IDLE_TTL]
+					    .name;
+	record_take_text(session->not_saved, sizeof(session->not_saved), record->not_saved);
+	record_take_text(report->damaged, sizeof(report->damaged), record->damaged);
+	REPORT_BUFFERS(BUFFER_TAKE, report)
+	report->age = record->age;
+	return 0;
+}
+
+const struct part saving_part = {.name = "saving", .deinit = deinit, .put = put, .take = take};

@@ -3,13 +3,14 @@
 
 #include "audit_log.h"
 #include "base/log.h"
+#include "files/files.h"
 #include "filing.h"
 #include "hand.h"
 #include "installing.h"
+#include "part.h"
 #include "saving.h"
 #include "sessions.h"
 #include "stop.h"
-#include "transfer.h"
 #include "warden/nursery.h"
 #include "warden/prepared.h"
 
@@ -54,11 +55,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 	list_init(&session->operations);
 	list_init(&session->resets);
 	list_init(&session->closers);
-	list_init(&session->transfers);
 	history_init(&session->history);
-	journal_init(&session->journal);
-	effects_init(&session->effects);
-	split_init(&session->split);
 	snprintf(session->id, sizeof(session->id), "%s", id);
 	session->owner = owner;
 	session_name_write(session->name, id, owner, geteuid());
@@ -73,7 +70,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 		transcript_init(&session->transcripts[i]);
 		msgpack_sbuffer_init(&session->words[i]);
 	}
-	filing_init(session);
+	parts_call(init, session);
 	return session;
 }
 
@@ -204,7 +201,7 @@ struct session *session_free(struct session *session)
 	timer_clear(session_loop(session), &session->alive);
 	timer_clear(session_loop(session), &session->trim);
 	timer_clear(session_loop(session), &session->call_due);
-	split_deinit(session);
+	parts_call(deinit, session);
 	cell_free(session->cell);
 	history_empty(session);
 	list_for_each (operation, &session->operations, node)
@@ -212,16 +209,11 @@ struct session *session_free(struct session *session)
 	operation_free(session->operation);
 	waiters_free(&session->resets);
 	waiters_free(&session->closers);
-	transfers_free(&session->transfers);
-	journal_deinit(&session->journal);
-	effects_deinit(&session->effects);
-	load_report_deinit(&session->load_report);
 	for (int i = 0; i < 2; i++) {
 		output_deinit(&session->stray[i]);
 		transcript_deinit(&session->transcripts[i]);
 		msgpack_sbuffer_destroy(&session->words[i]);
 	}
-	filing_deinit(session);
 	profile_unref(session->profile);
 	free(session->workspace);
 	free(session);
@@ -363,7 +355,7 @@ void session_end(struct session *session, const char *cause)
 	timer_clear(session_loop(session), &session->alive);
 	timer_clear(session_loop(session), &session->trim);
 	timer_clear(session_loop(session), &session->call_due);
-	split_abandon(session);
+	parts_call(on_end, session);
 	session->freezing = warden_discard(session->warden, session->freezing);
 	session_drop_successor(session);
 	session->live = NULL;

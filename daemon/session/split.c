@@ -19,10 +19,9 @@
 /* Of what the cell has shown so far. */
 #define DISPLAYS_COPIED ((size_t)1 << 20)
 
-void split_init(struct split *split)
+void split_init(struct session *session)
 {
-	*split = (struct split){.operation = NULL};
-	msgpack_sbuffer_init(&split->answers);
+	msgpack_sbuffer_init(&session->split.answers);
 }
 
 void split_deinit(struct session *session)

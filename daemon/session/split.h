@@ -21,7 +21,7 @@ struct split {
 	struct timer due;
 };
 
-void split_init(struct split *split);
+void split_init(struct session *session);
 void split_deinit(struct session *session);
 
 /* Begin, for @operation, which is answered here or when the branch lives. The caller has checked that a cell runs

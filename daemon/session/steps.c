@@ -2,11 +2,10 @@
 #include "events.h"
 
 #include "audit_log.h"
-#include "comparing.h"
 #include "counters.h"
 #include "filing.h"
 #include "hand.h"
-#include "installing.h"
+#include "part.h"
 #include "saving.h"
 #include "sessions.h"
 
@@ -396,12 +395,7 @@ void session_on_revived(struct session *session)
 	if (session->state == SESSION_IDLE)
 		idle_arm(session);
 	quota_on_run(session->warden);
-	split_on_revived(session);
-	comparing_on_revived(session);
-	if (session->cell && session->cell->calls.n > 0) {
-		session_arm_calls(session);
-		session_install_again(session);
-	}
+	parts_call(on_revived, session);
 }
 
 /* Kill the interpreter; another one follows when it is dead. The first cause counts. */

@@ -25,7 +25,6 @@ struct transfer {
 struct transfer *transfer_new(struct session *session, uid_t owner);
 /* What is not complete goes. NULL is fine; returns NULL. */
 struct transfer *transfer_free(struct transfer *transfer);
-void transfers_free(struct list *transfers);
 
 /* Whether @session has as many as it may. */
 bool transfers_full(const struct session *session);

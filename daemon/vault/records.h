@@ -9,10 +9,22 @@
 #include "proto/wire.h"
 
 /* The fields that an object has under the same name are lists of their own: its values, and by what they are there
- * its texts (arrays of char), buffers, interpreters and checkpoints. These copy values into the variable record,
- * and from what the pointer record points to; snapshot.c and revive_session.c have the same for the others. */
+ * its texts (arrays of char), buffers, interpreters and checkpoints. These copy the fields of a list into the
+ * variable record, and from what the pointer record points to; snapshot.c and revive_session.c have the same for
+ * the last two.
+ */
 #define RECORD_PUT(object, kind, field, need) record.field = (object)->field;
 #define RECORD_TAKE(object, kind, field, need) (object)->field = record->field;
+#define TEXT_PUT(object, kind, field, need) record.field = record_text((object)->field);
+#define TEXT_TAKE(object, kind, field, need)                                                                       \
+	record_take_text((object)->field, sizeof((object)->field), record->field);
+#define BUFFER_PUT(object, kind, field, need) record.field = wire_bytes(&(object)->field);
+#define BUFFER_TAKE(object, kind, field, need) record_take_buffer(&(object)->field, record->field);
+
+/* "" and NULL are absent. */
+struct bytes record_text(const char *text);
+void record_take_text(char *text, size_t size, struct bytes from);
+void record_take_buffer(msgpack_sbuffer *buffer, struct bytes from);
 
 /* ---- a family's ledger; the last family record says what is, and others before it are what it refers to; what
  * comes after it has not happened ---- */
@@ -93,9 +105,6 @@
 	F(m, UINT, at, OPTIONAL)                                                                                   \
 	F(m, FLAG, growing, OPTIONAL)                                                                              \
 	F(m, FLAG, midway, OPTIONAL)                                                                               \
-	F(m, FLAG, save_tried, OPTIONAL)                                                                           \
-	F(m, FLAG, restored, OPTIONAL)                                                                             \
-	F(m, FLAG, unloaded, OPTIONAL)                                                                             \
 	F(m, FLAG, was_saved, OPTIONAL)                                                                            \
 	F(m, UINT, n_questions, OPTIONAL)                                                                          \
 	F(m, FLAG, exact, OPTIONAL)                                                                                \
@@ -106,35 +115,7 @@
 	F(m, REAL, created, OPTIONAL)                                                                              \
 	F(m, UINT, birth, OPTIONAL)                                                                                \
 	F(m, FLAG, untold, OPTIONAL)
-#define FILING_VALUES(F, m)                                                                                        \
-	F(m, UINT, now, OPTIONAL)                                                                                  \
-	F(m, UINT, n, OPTIONAL)                                                                                    \
-	F(m, UINT, size, OPTIONAL)                                                                                 \
-	F(m, UINT, first, OPTIONAL)                                                                                \
-	F(m, UINT, base, OPTIONAL)                                                                                 \
-	F(m, UINT, origin, OPTIONAL)                                                                               \
-	F(m, UINT, asked, OPTIONAL)                                                                                \
-	F(m, UINT, more, OPTIONAL)                                                                                 \
-	F(m, UINT, state, OPTIONAL)                                                                                \
-	F(m, FLAG, lack, OPTIONAL)                                                                                 \
-	F(m, FLAG, stale, OPTIONAL)                                                                                \
-	F(m, FLAG, aside, OPTIONAL)                                                                                \
-	F(m, FLAG, restless, OPTIONAL)
-/* What comes of its files when it goes back, and why its memory would go back further than to the last cell. */
-#define FILING_BUFFERS(F, m)                                                                                       \
-	F(m, BIN, mapped, OPTIONAL)                                                                                \
-	F(m, BIN, back, OPTIONAL)
-#define FILING_TEXTS(F, m)                                                                                         \
-	F(m, STR, stay, OPTIONAL)                                                                                  \
-	F(m, STR, unkept, OPTIONAL)
-#define FILING_FIELDS(F, m)                                                                                        \
-	FILING_VALUES(F, m)                                                                                        \
-	FILING_BUFFERS(F, m)                                                                                       \
-	FILING_TEXTS(F, m)                                                                                         \
-	F(m, STR, state_unkept, OPTIONAL)
-#define SESSION_TEXTS(F, m)                                                                                        \
-	F(m, STR, lost_cause, OPTIONAL)                                                                            \
-	F(m, STR, not_saved, OPTIONAL)
+#define SESSION_TEXTS(F, m) F(m, STR, lost_cause, OPTIONAL)
 #define SESSION_INTERPRETERS(F, m)                                                                                 \
 	F(m, UINT, live, OPTIONAL)                                                                                 \
 	F(m, UINT, source, OPTIONAL)                                                                               \
@@ -143,12 +124,6 @@
 #define SESSION_CHECKPOINTS(F, m)                                                                                  \
 	F(m, UINT, target, OPTIONAL)                                                                               \
 	F(m, UINT, successor_of, OPTIONAL)
-/* What a load has brought back, until somebody has been told. */
-#define LOAD_REPORT_FIELDS(F, m)                                                                                   \
-	F(m, REAL, age, OPTIONAL)                                                                                  \
-	F(m, BIN, loaded, OPTIONAL)                                                                                \
-	F(m, BIN, not_loaded, OPTIONAL)                                                                            \
-	F(m, STR, damaged, OPTIONAL)
 #define KEPT_SESSION_FIELDS(F, m)                                                                                  \
 	F(m, UINT, number, REQUIRED)                                                                               \
 	F(m, STR, id, OPTIONAL)                                                                                    \
@@ -173,22 +148,17 @@
 	F(m, UINT, base, OPTIONAL)                                                                                 \
 	F(m, FLAG, saved, OPTIONAL)                                                                                \
 	F(m, FLAG, severed, OPTIONAL)                                                                              \
-	F(m, STR, expiring, OPTIONAL)                                                                              \
-	F(m, BIN, load_report, OPTIONAL)                                                                           \
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
 	F(m, BIN, split, OPTIONAL)                                                                                 \
 	F(m, UINT, split_copy, OPTIONAL)                                                                           \
 	F(m, BIN, split_answers, OPTIONAL)                                                                         \
 	F(m, BIN, deeds, OPTIONAL)                                                                                 \
-	F(m, UINT, effects_dropped, OPTIONAL)                                                                      \
-	F(m, UINT, effects_dropped_at, OPTIONAL)                                                                   \
-	F(m, BIN, filing, OPTIONAL)                                                                                \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \
 	F(m, BIN, resets, REQUIRED)                                                                                \
 	F(m, BIN, closers, REQUIRED)                                                                               \
-	F(m, BIN, transfers, OPTIONAL)
+	F(m, BIN, parts, OPTIONAL)
 #define CELL_VALUES(F, m)                                                                                          \
 	F(m, UINT, number, OPTIONAL)                                                                               \
 	F(m, UINT, after, OPTIONAL)                                                                                \
@@ -315,18 +285,12 @@
 	QUESTION_VALUES(F, m)                                                                                      \
 	F(m, UINT, about, OPTIONAL)
 #define WAITER_FIELDS(F, m) F(m, UINT, promise, OPTIONAL)
-/* A file on its way in. The next router does not go on with it. */
-#define TRANSFER_FIELDS(F, m)                                                                                      \
-	F(m, BIN, directory, REQUIRED)                                                                             \
-	F(m, STR, temporary, REQUIRED)
 /* The settings of the profile, as a sessions.conf. */
 #define PROFILE_FIELDS(F, m) F(m, BIN, text, REQUIRED)
 
 WIRE_MESSAGE(family_record, "family", NO_ID, FAMILY_FIELDS);
 WIRE_MESSAGE(interpreter_record, "interpreter", NO_ID, INTERPRETER_FIELDS);
 WIRE_MESSAGE(message_record, "message", NO_ID, MESSAGE_FIELDS);
-WIRE_MESSAGE(filing_record, "filing", NO_ID, FILING_FIELDS);
-WIRE_MESSAGE(load_report_record, "load_report", NO_ID, LOAD_REPORT_FIELDS);
 WIRE_MESSAGE(kept_session, "session", NO_ID, KEPT_SESSION_FIELDS);
 WIRE_MESSAGE(cell_record, "cell", NO_ID, CELL_FIELDS);
 WIRE_MESSAGE(code_record, "code", NO_ID, CELL_CODE_FIELDS);
@@ -339,7 +303,6 @@ WIRE_MESSAGE(deed_record, "deed", NO_ID, DEED_FIELDS);
 WIRE_MESSAGE(kept_checkpoint, "checkpoint", NO_ID, KEPT_CHECKPOINT_FIELDS);
 WIRE_MESSAGE(operation_record, "operation", NO_ID, OPERATION_FIELDS);
 WIRE_MESSAGE(waiter_record, "waiter", NO_ID, WAITER_FIELDS);
-WIRE_MESSAGE(transfer_record, "transfer", NO_ID, TRANSFER_FIELDS);
 WIRE_MESSAGE(profile_record, "profile", NO_ID, PROFILE_FIELDS);
 
 /* ---- the ledger of promises ---- */

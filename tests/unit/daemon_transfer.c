@@ -1,6 +1,7 @@
 /* Transfers: who may go on with one, and that one which nobody goes on with leaves nothing. */
 #include "check.h"
 #include "session/sessions.h"
+#include "session/part.h"
 #include "session/transfer.h"
 #include "vault/breaker.h"
 
@@ -76,7 +77,7 @@ static void test_no_more_than(void)
 		begin(5);
 	}
 	CHECK(transfers_full(&session));
-	transfers_free(&session.transfers);
+	transfers_part.deinit(&session);
 	CHECK(list_empty(&session.transfers) && !transfers_full(&session));
 	CHECK(is_empty());
 }
