@@ -81,7 +81,8 @@ def caught_by(fault: Fault) -> str | None:
         if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
             return f"unit/{name}"
     for test in (test for test in fault.tests if not test.startswith("unit/")):
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", f"tests/{test}"]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", f"tests/{test}"]
+        command += [] if "::" in test else ["-m", "not long"]
         done = subprocess.run(command, cwd=TREE, env=env, capture_output=True, text=True)
         if done.returncode == 1:
             failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
