@@ -36,6 +36,15 @@ json_t *rpc_notification(const char *method, json_t *params)
 	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
 }
 
+json_t *rpc_meta(json_t *object)
+{
+	json_t *meta = json_object_get(object, "_meta");
+
+	if (!meta)
+		json_object_set_new(object, "_meta", meta = json_object());
+	return meta;
+}
+
 /* ---- reading ---- */
 
 const char *json_text_value(const json_t *value)

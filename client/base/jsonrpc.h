@@ -48,6 +48,9 @@ json_t *rpc_result(json_t *id, json_t *result);
 json_t *rpc_request(json_t *id, const char *method, json_t *params);
 json_t *rpc_notification(const char *method, json_t *params);
 
+/* _meta of params or of a result, which is made if it is not there; borrowed. */
+json_t *rpc_meta(json_t *object);
+
 /* The text of @value; NULL if it is no text, or contains a NUL. Borrowed. */
 const char *json_text_value(const json_t *value);
 

@@ -2,6 +2,7 @@
 #include "bridge.h"
 
 #include "base/json.h"
+#include "base/signals.h"
 #include "base/text.h"
 
 #include "proto/clock.h"
@@ -722,21 +723,6 @@ static int bridge_turn(struct bridge *bridge)
 
 /* ---- beginning and end ---- */
 
-static int signals_take(struct bridge *bridge)
-{
-	sigset_t set;
-
-	(void)signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	bridge->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return bridge->signals < 0 ? -errno : 0;
-}
-
 /* A launcher says who it is; a kernel does not outlive it. */
 static void parent_watch(struct bridge *bridge)
 {
@@ -830,8 +816,9 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 		r = outstanding_name(bridge);
 	if (!r)
 		r = signer_init(&bridge->signer, lair_text(message_text(connection, "key")));
+	bridge->signals = signals_take();
 	if (!r)
-		r = signals_take(bridge);
+		r = MIN(bridge->signals, 0);
 	memory_limit(bridge);
 	/* The sockets of the transport ipc are for this user alone. */
 	(void)umask(077);

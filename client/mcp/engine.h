@@ -45,6 +45,8 @@ struct engine *engine_new(const struct mcp_options *options, struct lair *lair, 
 struct engine *engine_free(struct engine *engine);
 /* The client has sent a message. */
 void engine_take(struct engine *engine, const struct rpc *rpc);
+/* The same of a line that is not read yet. */
+void engine_line(struct engine *engine, struct lair_text line);
 /* When engine_tick has something to do although nothing has come; 0: never. */
 double engine_due(const struct engine *engine);
 void engine_tick(struct engine *engine);

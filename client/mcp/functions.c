@@ -189,10 +189,10 @@ static void ask_client(struct request *request, const json_t *asking)
 }
 
 /* Whoever waits for this cell is told soon. */
-static void waiters_hurry(const struct request *request)
+static void waiters_hurry(const struct engine *engine, const char *key)
 {
-	for (struct request *it = request->engine->requests; it; it = it->next)
-		if (it->key && !it->answered && strcmp(it->key, request->key) == 0 && it->hurry)
+	for (struct request *it = engine->requests; it; it = it->next)
+		if (it->key && !it->answered && strcmp(it->key, key) == 0 && it->hurry)
 			it->hurry(it, clock_seconds() + GATHER);
 }
 
@@ -211,7 +211,7 @@ static void on_held(struct lair_call *call, const struct lair_waiting *waiting, 
 	if (request->elicits && !request->modern)
 		ask_client(request, asking);
 	else
-		waiters_hurry(request);
+		waiters_hurry(request->engine, request->key);
 }
 
 bool functions_elicits(const json_t *capabilities)
@@ -230,8 +230,8 @@ static void on_told(struct lair_call *call, void *userdata)
 	lair_call_free(call);
 }
 
-/* @response: {action, content}. To dismiss the question is no answer. */
-static void answer_take(struct engine *engine, const char *key, uint64_t number, const json_t *response)
+/* @response: {action, content}. To dismiss the question is no answer. Returns whether it is one. */
+static bool answer_take(struct engine *engine, const char *key, uint64_t number, const json_t *response)
 {
 	const char *action = json_string_value(json_object_get(response, "action"));
 	json_t *approve = json_object_get(json_object_get(response, "content"), "approve");
@@ -239,7 +239,7 @@ static void answer_take(struct engine *engine, const char *key, uint64_t number,
 	struct lair_call *call = NULL;
 
 	if (!action || (strcmp(action, "accept") != 0 && strcmp(action, "decline") != 0))
-		return;
+		return false;
 	answer.approve = strcmp(action, "accept") == 0 && json_is_true(approve);
 	if (!answer.approve) {
 		answer.error = "PermissionError";
@@ -247,27 +247,22 @@ static void answer_take(struct engine *engine, const char *key, uint64_t number,
 	}
 	if (engine->lair && lair_answer_call(engine->lair, &call, &answer) == 0)
 		lair_on_done(call, on_told, NULL);
+	return true;
 }
 
 void functions_response(struct engine *engine, const struct rpc *rpc)
 {
 	const char *id = json_text_value(json_object_get(rpc->document, "id"));
 	json_t *asked = id ? json_incref(json_object_get(engine->asked, id)) : NULL;
-	json_t *result = json_object_get(rpc->document, "result");
-	struct request *request;
 	const char *key;
 
 	if (!asked)
 		return;
 	json_object_del(engine->asked, id);
 	key = json_string_value(json_object_get(asked, "key"));
-	answer_take(engine, key, (uint64_t)number_of(asked), result);
 	/* If it is no answer, the result of the cell's request tells of the call. */
-	for (request = engine->requests; request; request = request->next)
-		if (request->key && !request->answered && strcmp(request->key, key) == 0 && request->hurry &&
-		    strcmp(json_text_value(json_object_get(result, "action")) ?: "", "accept") != 0 &&
-		    strcmp(json_text_value(json_object_get(result, "action")) ?: "", "decline") != 0)
-			request->hurry(request, clock_seconds() + GATHER);
+	if (!answer_take(engine, key, (uint64_t)number_of(asked), json_object_get(rpc->document, "result")))
+		waiters_hurry(engine, key);
 	json_decref(asked);
 }
 
@@ -298,7 +293,7 @@ void functions_input_take(struct request *request, const char *key, const json_t
 
 	json_object_foreach((json_t *)responses, number, response)
 	{
-		answer_take(request->engine, key, strtoull(number, NULL, 10), response);
+		(void)answer_take(request->engine, key, strtoull(number, NULL, 10), response);
 	}
 }
 

@@ -191,3 +191,18 @@ void engine_take(struct engine *engine, const struct rpc *rpc)
 	else
 		functions_response(engine, rpc);
 }
+
+void engine_line(struct engine *engine, struct lair_text line)
+{
+	struct rpc rpc;
+	json_t *error;
+
+	if (rpc_blank(line))
+		return;
+	error = rpc_read(&rpc, line, false);
+	if (error)
+		engine_send(engine, error);
+	else
+		engine_take(engine, &rpc);
+	rpc_deinit(&rpc);
+}

@@ -3,6 +3,7 @@
  * or its input closed, and only answers that nobody reads are lost. */
 #include "base/lines.h"
 #include "base/outbox.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "engine.h"
 #include "functions.h"
@@ -11,9 +12,7 @@
 
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 
 #define LINE_SIZE_MAX ((size_t)32 << 20)
 /* While so much waits to be written, no more is read. */
@@ -49,21 +48,6 @@ static bool input_wanted(const struct stdio *stdio)
 	return !stdio->ending_since && outbox_waiting(&stdio->outbox) < OUTBOX_FULL;
 }
 
-static void line_take(struct stdio *stdio, struct lair_text line)
-{
-	struct rpc rpc;
-	json_t *error;
-
-	if (rpc_blank(line))
-		return;
-	error = rpc_read(&rpc, line, false);
-	if (error)
-		engine_send(stdio->engine, error);
-	else
-		engine_take(stdio->engine, &rpc);
-	rpc_deinit(&rpc);
-}
-
 static void input_lines(struct stdio *stdio)
 {
 	struct lair_text line;
@@ -80,7 +64,7 @@ static void input_lines(struct stdio *stdio)
 			engine_send(stdio->engine,
 				    rpc_error(NULL, RPC_INVALID_REQUEST, "this line is too long", NULL));
 		} else {
-			line_take(stdio, line);
+			engine_line(stdio->engine, line);
 		}
 	}
 }
@@ -180,22 +164,6 @@ static bool stdio_done(const struct stdio *stdio)
 	       (stdio->ending_since && !stdio->engine->requests && !outbox_waiting(&stdio->outbox));
 }
 
-/* Some clients end their servers with a signal. Cells must not be left running then. */
-static int signals_take(struct stdio *stdio)
-{
-	sigset_t set;
-
-	(void)signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	stdio->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return stdio->signals < 0 ? -errno : 0;
-}
-
 int mcp_serve(const struct mcp_options *options, int in, int out)
 {
 	struct stdio stdio = {.signals = -1};
@@ -209,8 +177,9 @@ int mcp_serve(const struct mcp_options *options, int in, int out)
 	 * appear in the other. So each process has a session of its own, with a name that no other process will
 	 * have. */
 	r = text_random(session + strlen(session), 8);
+	stdio.signals = signals_take(); /* with which some clients end their servers */
 	if (!r)
-		r = signals_take(&stdio);
+		r = MIN(stdio.signals, 0);
 	if (!r)
 		stdio.engine = engine_new(options, NULL, session, on_say, &stdio);
 	if (!r && !stdio.engine)

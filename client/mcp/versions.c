@@ -71,15 +71,9 @@ int versions_check(const json_t *params, const char **messagep, json_t **datap)
 
 void versions_complete(json_t *result)
 {
-	json_t *meta = json_object_get(result, "_meta");
-
-	if (!meta) {
-		meta = json_object();
-		json_object_set_new(result, "_meta", meta);
-	}
 	if (!json_object_get(result, "resultType"))
 		json_object_set_new(result, "resultType", json_string("complete"));
-	json_object_set_new(meta, MCP_META("serverInfo"), server_info());
+	json_object_set_new(rpc_meta(result), MCP_META("serverInfo"), server_info());
 }
 
 void versions_cacheable(const struct request *request, json_t *result, int ttl_ms, bool public)

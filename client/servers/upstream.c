@@ -69,14 +69,10 @@ static int transport_send(struct upstream *upstream, json_t *document, json_int_
 /* In the stateless era, each request says what it is of. */
 static void meta_add(const struct upstream *upstream, json_t *params)
 {
-	json_t *meta = json_object_get(params, "_meta");
+	json_t *meta = upstream->modern ? rpc_meta(params) : NULL;
 
-	if (!upstream->modern)
+	if (!meta)
 		return;
-	if (!meta) {
-		meta = json_object();
-		json_object_set_new(params, "_meta", meta);
-	}
 	json_object_set_new(meta, MCP_META("protocolVersion"), json_string(MCP_MODERN));
 	json_object_set_new(meta, MCP_META("clientCapabilities"), json_object());
 	json_object_set_new(meta, MCP_META("clientInfo"),
@@ -100,15 +96,8 @@ static struct exchange *request_send(struct upstream *upstream, enum exchange_ki
 		return NULL;
 	}
 	meta_add(upstream, params);
-	if (kind == EXCHANGE_CALL) {
-		json_t *meta = json_object_get(params, "_meta");
-
-		if (!meta) {
-			meta = json_object();
-			json_object_set_new(params, "_meta", meta);
-		}
-		json_object_set_new(meta, "progressToken", json_integer(id));
-	}
+	if (kind == EXCHANGE_CALL)
+		json_object_set_new(rpc_meta(params), "progressToken", json_integer(id));
 	*exchange = (struct exchange){.next = upstream->exchanges, .id = id, .kind = kind};
 	if (transport_send(upstream, rpc_request(json_integer(id), method, params), id)) {
 		free(exchange);

@@ -19,18 +19,6 @@ static void said(void *userdata, json_t *message, const json_t *about)
 	json_decref(message);
 }
 
-static void line_take(struct engine *engine, struct lair_text line)
-{
-	struct rpc rpc;
-	json_t *error = rpc_read(&rpc, line, false);
-
-	if (error)
-		engine_send(engine, error);
-	else
-		engine_take(engine, &rpc);
-	rpc_deinit(&rpc);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -44,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *stop = newline ? newline : end;
 
-		line_take(engine, (struct lair_text){.data = at, .size = (size_t)(stop - at)});
+		engine_line(engine, (struct lair_text){.data = at, .size = (size_t)(stop - at)});
 		at = stop + 1;
 	}
 	check(!engine->error);
