@@ -1,16 +1,11 @@
 /* serve: sessions over HTTP. The server itself is client/serve/. */
 #include "cli.h"
 
-#include "serve/serve.h"
-
-#if LAIR_SERVE
 #include "serve/doors.h"
+#include "serve/serve.h"
 
 /* One without claims takes what it has a route for. */
 static const struct door *const doors[] = {&e2b_door, &mcp_door, &plain_door, &native_door, &dashboard_door, NULL};
-#else
-static const struct door *const doors[] = {NULL};
-#endif
 
 int verb_serve(struct cli *cli)
 {

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if LAIR_SERVE
-
 /* a,b,c: a list of one block, ended by NULL; NULL if there is none. */
 static char **profiles_split(char *list)
 {
@@ -172,12 +170,3 @@ int verb_token(struct cli *cli)
 		return token_revoke(cli, path, cli->args[1]);
 	return cli_usage(cli, "expected add NAME, list, or revoke NAME");
 }
-
-#else
-
-int verb_token(struct cli *cli)
-{
-	return cli_fail(cli, "error", "this lair was built without libmicrohttpd, libsodium and zlib");
-}
-
-#endif

@@ -880,8 +880,3 @@ int jupyter_run(const struct jupyter_options *options)
 	bridge_deinit(&bridge);
 	return r;
 }
-
-bool jupyter_available(void)
-{
-	return signing_available();
-}

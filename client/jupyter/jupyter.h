@@ -27,6 +27,3 @@ struct jupyter_spec {
 
 /* Write kernel.json and logos. @path gets the directory, PATH_MAX bytes. Returns 0 or -errno. */
 int jupyter_install(const struct jupyter_spec *spec, char *path);
-
-/* Whether this build can sign messages. */
-bool jupyter_available(void);

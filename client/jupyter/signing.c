@@ -1,13 +1,7 @@
 /* libsodium signs, which libzmq itself needs. */
 #include "signing.h"
 
-#if LAIR_SODIUM
 #include <sodium.h>
-
-bool signing_available(void)
-{
-	return sodium_init() >= 0;
-}
 
 static void digest(const struct signer *signer, unsigned char out[static crypto_auth_hmacsha256_BYTES],
 		   const struct lair_text documents[4])
@@ -53,38 +47,10 @@ void signing_name(char *out, size_t n, struct lair_text of)
 	out[2 * MIN(n, sizeof(bytes))] = '\0';
 }
 
-#else
-
-bool signing_available(void)
-{
-	return false;
-}
-
-void signer_sign(const struct signer *signer, char out[static SIGNATURE_SIZE], const struct lair_text documents[4])
-{
-	(void)signer;
-	(void)documents;
-	memset(out, '0', SIGNATURE_SIZE);
-}
-
-static bool signature_equal(const char *a, const char *b)
-{
-	(void)a;
-	(void)b;
-	return false;
-}
-
-void signing_name(char *out, size_t n, struct lair_text of)
-{
-	(void)of;
-	memset(out, '0', 2 * n);
-	out[2 * n] = '\0';
-}
-
-#endif
-
 int signer_init(struct signer *signer, struct lair_text key)
 {
+	if (sodium_init() < 0)
+		return -ENOTSUP;
 	*signer = (struct signer){.key = malloc(key.size + 1), .key_size = key.size};
 	if (!signer->key)
 		return -ENOMEM;

@@ -16,7 +16,6 @@ struct signer {
 	size_t n_seen;
 };
 
-bool signing_available(void);
 /* Returns 0 or -errno. */
 int signer_init(struct signer *signer, struct lair_text key);
 void signer_deinit(struct signer *signer);

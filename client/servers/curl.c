@@ -1,9 +1,7 @@
 /* Loads libcurl, whichever library for TLS it was built with. */
-#include "upstream.h"
-
-#if LAIR_CURL
-
 #include "curl.h"
+
+#include "proto/base.h"
 
 #include <dlfcn.h>
 
@@ -32,5 +30,3 @@ const struct curl *curl_loaded(void)
 	}
 	return loaded ? &curl : NULL;
 }
-
-#endif

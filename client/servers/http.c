@@ -3,8 +3,6 @@
  * only collect: what has come is handed on when it is at rest, and only then transfers are freed. */
 #include "upstream.h"
 
-#if LAIR_CURL
-
 #include "base/json.h"
 #include "base/jsonrpc.h"
 #include "base/text.h"
@@ -765,5 +763,3 @@ void http_end(struct http *http)
 		session_end(http);
 	http_close(http);
 }
-
-#endif
