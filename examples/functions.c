@@ -41,8 +41,6 @@ static void on_call(struct lair_call *call, struct lair_calling *calling, void *
 	pthread_t thread;
 	int r;
 
-	(void)call;
-	(void)userdata;
 	printf("%.*s %.*s\n", (int)function.size, function.data, (int)arguments.size, arguments.data);
 	if (strcmp(function.data, "stock") == 0)
 		r = lair_return(calling, lair_text("7"));

@@ -94,7 +94,6 @@ void approval_put_off(struct run *run)
 
 static void on_decided(struct lair_call *call, void *userdata)
 {
-	(void)userdata;
 	if (lair_outcome(call))
 		cli_notice("the decision was not used: %s", lair_call_error(call));
 	lair_call_free(call);

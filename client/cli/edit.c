@@ -270,7 +270,6 @@ static unsigned char backspace(EditLine *el, int key)
 	const LineInfo *line = el_line(el);
 	int n = 0;
 
-	(void)key;
 	if (line->cursor == line->buffer)
 		return CC_ERROR;
 	while (blanks_before(line) && n < 4 && line->cursor - n > line->buffer && line->cursor[-n - 1] == ' ')
@@ -288,7 +287,6 @@ static unsigned char tab(EditLine *el, int key)
 	struct edit *edit = NULL;
 	bool complete = true;
 
-	(void)key;
 	el_get(el, EL_CLIENTDATA, &edit);
 	if (pasting())
 		return el_insertstr(el, "\t") == 0 ? CC_REFRESH : CC_ERROR;
@@ -387,7 +385,6 @@ static unsigned char paste(EditLine *el, int key)
 	unsigned char done = CC_EOF;
 	char byte;
 
-	(void)key;
 	el_get(el, EL_CLIENTDATA, &edit);
 	while (byte_read(edit, el, &byte) == 1 && paste_add(&paste, byte)) {
 		if (paste_ended(&paste)) {
@@ -425,7 +422,6 @@ static unsigned char answer(EditLine *el, int key)
 	char text[64] = "", byte = '\0';
 	size_t size = 0;
 
-	(void)key;
 	el_get(el, EL_CLIENTDATA, &edit);
 	while (size < sizeof(text) - 1 && !(byte == '\\' && size > 1) && byte_read(edit, el, &byte) == 1)
 		text[size++] = byte;

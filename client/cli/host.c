@@ -166,9 +166,6 @@ static uint64_t counted;
 
 static int count(const char *path, const struct stat *meta, int type, struct FTW *walk)
 {
-	(void)path;
-	(void)type;
-	(void)walk;
 	counted += (uint64_t)meta->st_blocks * 512;
 	return 0;
 }

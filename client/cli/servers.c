@@ -22,7 +22,6 @@
 
 static void on_failure(const char *text, void *userdata)
 {
-	(void)userdata;
 	cli_notice("%s", text);
 }
 
@@ -233,7 +232,6 @@ static void on_functions(void *userdata)
 
 static void on_serving_failure(const char *text, void *userdata)
 {
-	(void)text;
 	on_functions(userdata);
 }
 

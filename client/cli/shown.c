@@ -107,8 +107,6 @@ void shown_save(const struct cli *cli, struct lair_items data)
 
 static void notice(void *userdata, enum note note, const char *sentence)
 {
-	(void)userdata;
-	(void)note;
 	cli_notice("%s", sentence);
 }
 

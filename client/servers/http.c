@@ -186,7 +186,6 @@ static size_t on_body(char *data, size_t one, size_t size, void *userdata)
 {
 	struct transfer *transfer = userdata;
 
-	(void)one;
 	return buffer_add(&transfer->body, data, size) ? size : 0;
 }
 
@@ -222,7 +221,6 @@ static size_t on_header(char *data, size_t one, size_t size, void *userdata)
 	struct transfer *transfer = userdata;
 	struct lair_text header = {data, size}, value;
 
-	(void)one;
 	if (header_is(header, "content-type", &value))
 		transfer->events = value.size >= sizeof(stream) - 1 &&
 				   strncasecmp(value.data, stream, sizeof(stream) - 1) == 0;
@@ -250,7 +248,6 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, voi
 	struct socket *it = known;
 	bool fresh = !it;
 
-	(void)easy;
 	if (what == CURL_POLL_REMOVE) {
 		if (!it)
 			return 0;
@@ -276,7 +273,6 @@ static int on_timer(CURLM *multi, long ms, void *userdata)
 {
 	struct http_loop *loop = userdata;
 
-	(void)multi;
 	loop->due = ms < 0 ? 0 : clock_seconds() + (double)ms / 1e3;
 	return 0;
 }

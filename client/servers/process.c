@@ -369,7 +369,6 @@ static void err_read(struct process *process)
 
 static void on_err(struct watch *watch, uint32_t events)
 {
-	(void)events;
 	err_read((struct process *)((char *)watch - offsetof(struct process, err)));
 }
 
@@ -442,7 +441,6 @@ static void out_read(struct process *process)
 
 static void on_out(struct watch *watch, uint32_t events)
 {
-	(void)events;
 	out_read((struct process *)((char *)watch - offsetof(struct process, out)));
 }
 
@@ -451,7 +449,6 @@ static void on_exit_of(struct watch *watch, uint32_t events)
 	struct process *process = (struct process *)((char *)watch - offsetof(struct process, exit));
 	char why[64];
 
-	(void)events;
 	(void)watch_set(process->servers, &process->exit, 0, false);
 	(void)waitpid(process->guard, &process->status, 0);
 	process->ended = true;

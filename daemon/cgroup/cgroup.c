@@ -99,7 +99,6 @@ static bool remove_one(int directory, const char *name, bool kill)
 /* A process that got SIGKILL may take a moment; this waits for it. */
 static void remove_patiently(const struct hierarchy *hierarchy, const char *name, void *userdata)
 {
-	(void)userdata;
 	for (int tries = 0; !remove_one(hierarchy->fd, name, true); tries++) {
 		if (tries == DROP_TRIES) {
 			log_warn(NULL, "the control group %s/%s does not empty", hierarchy->path, name);
@@ -185,7 +184,6 @@ static void hierarchy_open(struct cgroups *cgroups, struct hierarchy *hierarchy)
 
 static int wait_for_kill(const char *argument)
 {
-	(void)argument;
 	for (;;)
 		pause();
 	return 0;
@@ -344,7 +342,6 @@ void cgroups_drop(struct cgroups *cgroups, const char *name)
 
 static void adopt_one(const struct hierarchy *hierarchy, const char *name, void *userdata)
 {
-	(void)hierarchy;
 	leftover_add(userdata, name, false);
 }
 

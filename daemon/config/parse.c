@@ -324,7 +324,6 @@ static int parser_set(void *user, const char *section, const char *name, const c
 	bool more;
 	int r;
 
-	(void)section;
 	if (!parser->table)
 		return !parser_fail(parser, parser->line,
 				    "expected a section, at the start of its line, before any setting");

@@ -117,7 +117,6 @@ static void print_range(const void *slot, const struct key *key, FILE *out)
 {
 	const uint64_t *ends = slot;
 
-	(void)key;
 	if (ends[1])
 		fprintf(out, " %" PRIu64 "-%" PRIu64, ends[0], ends[1]);
 }
@@ -132,7 +131,6 @@ static int parse_mode(void *slot, const struct key *key, const char *text, char 
 	char *end;
 	unsigned long mode = strtoul(text, &end, 8);
 
-	(void)key;
 	if (*text < '0' || *text > '7' || *end || (mode & ~0066UL) != 0600)
 		return expected(reason, "0600, or more of 0666: who may read and write");
 	*(uint64_t *)slot = mode;
@@ -141,7 +139,6 @@ static int parse_mode(void *slot, const struct key *key, const char *text, char 
 
 static void print_mode(const void *slot, const struct key *key, FILE *out)
 {
-	(void)key;
 	fprintf(out, " 0%03" PRIo64, *(const uint64_t *)slot);
 }
 
@@ -181,7 +178,6 @@ static int parse_flag(void *slot, const struct key *key, const char *text, char 
 {
 	static const char *const words[] = {"off", "on", "no", "yes", "false", "true"};
 
-	(void)key;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (strcasecmp(words[i], text) == 0) {
 			*(bool *)slot = i % 2;
@@ -193,7 +189,6 @@ static int parse_flag(void *slot, const struct key *key, const char *text, char 
 
 static void print_flag(const void *slot, const struct key *key, FILE *out)
 {
-	(void)key;
 	fputs(*(const bool *)slot ? " on" : " off", out);
 }
 
@@ -217,7 +212,6 @@ static int check_language(const struct key *key, char **itemp, char *reason)
 {
 	char path[PATH_SIZE], there[128];
 
-	(void)key;
 	if (strcmp(*itemp, LANGUAGE_OWN) == 0 || (path_language(path, *itemp) == 0 && access(path, X_OK) == 0))
 		return 0;
 	path_languages(there, sizeof(there));
@@ -241,7 +235,6 @@ static int check_path(const struct key *key, char **itemp, char *reason)
 	const char *rest = *itemp + 1, *base;
 	char *expanded;
 
-	(void)key;
 	if (**itemp == '/')
 		return 0;
 	if (**itemp != '~' || (*rest && *rest != '/'))
@@ -304,7 +297,6 @@ static int check_user(const struct key *key, char **itemp, char *reason)
 {
 	const struct passwd *user = is_number(*itemp) ? NULL : getpwnam(*itemp);
 
-	(void)key;
 	return account_check(itemp, user, user ? user->pw_uid : 0, "names or numbers of users", reason);
 }
 
@@ -312,7 +304,6 @@ static int check_group(const struct key *key, char **itemp, char *reason)
 {
 	const struct group *group = is_number(*itemp) ? NULL : getgrnam(*itemp);
 
-	(void)key;
 	return account_check(itemp, group, group ? group->gr_gid : 0, "names or numbers of groups", reason);
 }
 
@@ -361,7 +352,6 @@ static int check_network(const struct key *key, char **itemp, char *reason)
 {
 	const char *text = *itemp;
 
-	(void)key;
 	if (strcmp(text, "off") == 0 || strcmp(text, "host") == 0)
 		return 0;
 	if (strncmp(text, "tcp:", 4) == 0 && ports_valid(text + 4))
@@ -384,7 +374,6 @@ static int check_module(const struct key *key, char **itemp, char *reason)
 {
 	const char *at = *itemp, *end;
 
-	(void)key;
 	for (end = name_end(at); end != at && *end == '.'; end = name_end(at))
 		at = end + 1;
 	if (end != at && (!*end || strcmp(end, "?") == 0))
@@ -397,7 +386,6 @@ static int check_pattern(const struct key *key, char **itemp, char *reason)
 {
 	const unsigned char *at = (const unsigned char *)*itemp;
 
-	(void)key;
 	while (*at > ' ' && *at != 0x7f && *at != ',')
 		at++;
 	return *at ? expected(reason, "names of functions separated by blanks (search wiki.*)") : 0;
@@ -436,7 +424,6 @@ static int check_rule(const struct key *key, char **itemp, char *reason)
 {
 	const char *end = rule_end(*itemp);
 
-	(void)key;
 	if (end && *end == ':' && end[1 + strspn(end + 1, " \t")])
 		return 0;
 	return expected(reason, "KIND NAME: MESSAGE or KIND NAME max N: MESSAGE, where KIND is module, call, "
@@ -447,7 +434,6 @@ static int check_environment(const struct key *key, char **itemp, char *reason)
 {
 	const char *end = name_end(*itemp);
 
-	(void)key;
 	return end != *itemp && *end == '=' ? 0 : expected(reason, "NAME=value, or \"NAME=a value with blanks\"");
 }
 
@@ -473,7 +459,6 @@ static void print_string(const void *slot, const struct key *key, FILE *out)
 {
 	const char *text = *(char *const *)slot;
 
-	(void)key;
 	if (text)
 		fprintf(out, " %s", text);
 }
@@ -553,7 +538,6 @@ static void print_lines(const void *slot, const struct key *key, FILE *out)
 {
 	const struct string_list *list = slot;
 
-	(void)key;
 	for (size_t i = 0; i < list->n; i++)
 		fprintf(out, "\n\t%s", list->items[i]);
 }
@@ -563,7 +547,6 @@ static void print_list(const void *slot, const struct key *key, FILE *out)
 {
 	const struct string_list *list = slot;
 
-	(void)key;
 	for (size_t i = 0; i < list->n; i++) {
 		const char *quote = strpbrk(list->items[i], " \t;#") ? "\"" : "";
 
@@ -587,7 +570,6 @@ static int check_requirement(const struct key *key, char **itemp, char *reason)
 	char plain[REQUIREMENT_SIZE], *copy;
 	size_t name;
 
-	(void)key;
 	if (requirement_normalize(plain, &name, bytes_of(*itemp)))
 		return expected(reason,
 				"names of projects, each with its versions: polars duckdb==1.* \"rich>=13,<15\"");
@@ -604,7 +586,6 @@ static int check_date(const struct key *key, char **itemp, char *reason)
 	const char *text = *itemp;
 	size_t digits = strspn(text, "0123456789");
 
-	(void)key;
 	if ((digits > 0 && digits < 6 && strcmp(text + digits, "d") == 0) ||
 	    (digits == 4 && strlen(text) == 10 && text[4] == '-' && text[7] == '-' &&
 	     strspn(text + 5, "0123456789") == 2 && strspn(text + 8, "0123456789") == 2))

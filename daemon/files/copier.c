@@ -35,7 +35,6 @@ static void on_answer(struct event_source *source, uint32_t events)
 	struct bytes data;
 	size_t n_fds;
 
-	(void)events;
 	r = channel_recv(copier->channel, (char *)&answer, sizeof(answer), &data, fds, &n_fds);
 	if (r == CHANNEL_E_EMPTY)
 		return;

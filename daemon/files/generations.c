@@ -87,8 +87,6 @@ void saved_store_walk(int directory,
 
 static void delete_one(int directory, const char *name, const struct stat *status, void *userdata)
 {
-	(void)status;
-	(void)userdata;
 	(void)unlinkat(directory, name, 0);
 }
 
@@ -122,7 +120,6 @@ static void tally_add(int directory, const char *name, const struct stat *status
 	struct tally *tally = userdata;
 	bool spare = strchr(name, '.');
 
-	(void)directory;
 	if (strncmp(name, tally->prefix, strlen(tally->prefix)) != 0)
 		return;
 	tally->n++;
@@ -161,7 +158,6 @@ static void remove_one(int directory, const char *name, const struct stat *statu
 	struct removal *removal = userdata;
 	size_t size = strlen(removal->name);
 
-	(void)status;
 	if (strncmp(name, removal->name, size) != 0 || (name[size] && name[size] != '.') ||
 	    (!removal->damaged && !strncmp(name + size, SAVED_DAMAGED, strlen(SAVED_DAMAGED))))
 		return;

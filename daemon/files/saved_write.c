@@ -78,7 +78,6 @@ static void on_name_synced(struct copier *copier, int r, const uint8_t *digest)
 {
 	struct saved_writing *writing = container_of(copier, struct saved_writing, copier);
 
-	(void)digest;
 	if (!r)
 		saved_make_room(writing->directory, writing->store, writing->owner, bytes_of(writing->session));
 	finish(writing, r);
@@ -88,7 +87,6 @@ static void on_content_synced(struct copier *copier, int r, const uint8_t *diges
 {
 	struct saved_writing *writing = container_of(copier, struct saved_writing, copier);
 
-	(void)digest;
 	if (!r)
 		r = saved_put(writing->directory, writing->temporary, writing->owner, bytes_of(writing->session));
 	if (!r) {

@@ -162,7 +162,6 @@ static void on_listener(struct event_source *source, uint32_t events)
 	uid_t uid;
 	int fd, r;
 
-	(void)events;
 	do {
 		r = admission_accept(&front->admission, source->fd, &fd, &uid, &why);
 		if (r == ADMISSION_E_EMPTY)

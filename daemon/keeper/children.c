@@ -89,7 +89,6 @@ int keeper_signal(struct keeper *keeper)
 
 static bool any_child(pid_t pid)
 {
-	(void)pid;
 	return true;
 }
 

@@ -43,7 +43,6 @@ static void on_start_template(struct keeper *keeper, const struct keeper_message
 	pid_t pid = 0;
 	int r;
 
-	(void)n_fds;
 	if (keeper->router == 0)
 		return;
 	r = program_start(&pid, request->profile, language_of(request), (unsigned)request->name.number,
@@ -71,9 +70,6 @@ static void on_remove_tree(struct keeper *keeper, const struct keeper_message *r
 
 static void on_ready(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
-	(void)request;
-	(void)fds;
-	(void)n_fds;
 	keeper->was_ready = keeper->is_ready = true;
 	keeper_pay(keeper);
 	if (keeper->ready >= 0 && write(keeper->ready, "\n", 1) < 0)
@@ -94,24 +90,16 @@ static void on_store(struct keeper *keeper, const struct keeper_message *request
 
 static void on_forget(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
-	(void)fds;
-	(void)n_fds;
 	store_forget(&keeper->store, &request->name);
 }
 
 static void on_start_builder(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
-	(void)keeper;
-	(void)request;
-	(void)n_fds;
 	(void)program_start_builder(fds[0]);
 }
 
 static void on_start_copier(struct keeper *keeper, const struct keeper_message *request, int *fds, size_t n_fds)
 {
-	(void)keeper;
-	(void)request;
-	(void)n_fds;
 	(void)program_start_copier(fds[0]);
 }
 
@@ -119,8 +107,6 @@ static void on_beat(struct keeper *keeper, const struct keeper_message *request,
 {
 	char extend[64];
 
-	(void)fds;
-	(void)n_fds;
 	pulse_heard(&keeper->pulse, clock_ms());
 	if (!request->serial || !keeper_stops(keeper) || keeper->stop_deadline == UINT64_MAX)
 		return;

@@ -242,7 +242,6 @@ static void on_channel(struct event_source *source, uint32_t events)
 	struct wire_frame frame;
 	int r;
 
-	(void)events;
 	hand_build(build, TURN_CHANNEL);
 	r = channel_recv_frame(build->channel, buffer, sizeof(buffer), &frame);
 	if (r == CHANNEL_E_EMPTY)

@@ -13,14 +13,12 @@ bool is_operator(struct sessions *sessions, const struct address *from, const ch
 
 void handle_reload(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	(void)request;
 	if (is_operator(sessions, from, "have it read its settings again"))
 		sessions->reload(sessions, from);
 }
 
 void handle_stop(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	(void)request;
 	if (!is_operator(sessions, from, "stop it"))
 		return;
 	sessions_stop_ask(sessions, from);

@@ -32,7 +32,6 @@ static int on_delta(void *userdata, const struct setting_delta *delta)
 
 static int delta_log(void *userdata, const struct setting_delta *delta)
 {
-	(void)userdata;
 	if (delta->at_start)
 		log_warn(NULL, "%s has changed, which counts when laird is started anew", delta->setting);
 	return 0;

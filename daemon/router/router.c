@@ -67,7 +67,6 @@ static void on_keeper(struct event_source *source, uint32_t events)
 	struct bytes data;
 	size_t n_fds;
 
-	(void)events;
 	r = channel_recv(KEEPER_FD, (char *)&message, sizeof(message), &data, fds, &n_fds);
 	if (r == CHANNEL_E_EMPTY)
 		return;
@@ -212,7 +211,6 @@ static void on_signal(struct event_source *source, uint32_t events)
 	struct router *router = container_of(source, struct router, signal_source);
 	struct signalfd_siginfo info;
 
-	(void)events;
 	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	if (info.ssi_signo == SIGUSR2)

@@ -244,7 +244,6 @@ static void on_stdout(struct event_source *source, uint32_t events)
 {
 	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDOUT]);
 
-	(void)events;
 	hand_interpreter(interpreter, TURN_STDOUT);
 	pipe_read(interpreter, STREAM_STDOUT);
 }
@@ -253,7 +252,6 @@ static void on_stderr(struct event_source *source, uint32_t events)
 {
 	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDERR]);
 
-	(void)events;
 	hand_interpreter(interpreter, TURN_STDERR);
 	pipe_read(interpreter, STREAM_STDERR);
 }

@@ -131,8 +131,6 @@ static int on_swept(struct warden *warden, struct bytes body, struct wire_fault 
 	struct interpreter *interpreter;
 	struct tenant *tenant;
 
-	(void)body;
-	(void)fault;
 	warden->sweeping = false;
 	list_for_each (interpreter, &warden->interpreters, node)
 		if (interpreter->peer.held)

@@ -714,7 +714,6 @@ static void on_template(struct event_source *source, uint32_t events)
 	struct bytes data;
 	size_t n_fds;
 
-	(void)events;
 	hand_nursery(nursery, TURN_CHANNEL);
 	r = channel_recv(nursery->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
 	if (r == CHANNEL_E_EMPTY)

@@ -166,7 +166,6 @@ static void on_pidfd(struct event_source *source, uint32_t events)
 {
 	struct warden *warden = container_of(source, struct warden, pidfd_source);
 
-	(void)events;
 	hand_warden(warden, TURN_DEATH);
 	if (warden->state != WARDEN_DYING && !warden->reason[0])
 		snprintf(warden->reason, sizeof(warden->reason), "its warden died");

@@ -294,8 +294,6 @@ static int files_add(struct cage *cage, struct cage_report *report)
 /* The session must not find the keys of other processes. */
 static int keyring_enter(struct cage *cage, struct cage_report *report)
 {
-	(void)cage;
-	(void)report;
 	(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); /* not every kernel has keys */
 	return 0;
 }

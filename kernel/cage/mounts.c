@@ -288,7 +288,6 @@ static int build_devices(struct build *build, size_t i)
 	char path[32];
 	int r = point_make("/dev", true);
 
-	(void)i;
 	if (!r)
 		r = tmpfs("/dev", "mode=0755,size=64k,nr_inodes=64");
 	for (size_t n = 0; !r && n < ARRAY_SIZE(nodes); n++) {
@@ -353,7 +352,6 @@ static int build_proc(struct build *build, size_t i)
 	char path[64];
 	int r = point_make("/proc", true);
 
-	(void)i;
 	if (r || !build->cage->proc)
 		return r ? r : tmpfs("/proc", "mode=0555,size=0,nr_inodes=2");
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -374,7 +372,6 @@ static int build_shm(struct build *build, size_t i)
 	char options[96];
 	int r;
 
-	(void)i;
 	snprintf(options, sizeof(options), "mode=0755,nr_inodes=%llu,size=%llu",
 		 (unsigned long long)(size ? MIN(MAX(size >> 12, 1024), INODES_MAX) : INODES_MAX),
 		 (unsigned long long)size);
@@ -393,7 +390,6 @@ static int build_scratch(struct build *build, size_t i)
 {
 	int r = point_make("/tmp", true);
 
-	(void)i;
 	return r ? r : source_mount(&build->scratch, "/tmp");
 }
 
@@ -404,7 +400,6 @@ static int build_terminals(struct build *build, size_t i)
 	struct source tty = build->devices;
 	int r;
 
-	(void)i;
 	if (!build->cage->terminals)
 		return 0;
 	r = point_make("/dev/pts", true);

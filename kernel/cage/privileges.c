@@ -38,7 +38,6 @@ int privileges_become(struct cage *cage, struct cage_report *report)
 
 int privileges_bound(struct cage *cage, struct cage_report *report)
 {
-	(void)cage;
 	/* If this process may not change the bounding set, what is in it is harmless: with no_new_privs nothing of
 	 * it can be gained. */
 	if (prctl(PR_CAPBSET_DROP, 0, 0, 0, 0) < 0)

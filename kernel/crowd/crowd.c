@@ -245,8 +245,6 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
 	struct member *member = member_of((pid_t)CALL(gettid));
 
-	(void)number;
-	(void)info;
 	if (member)
 		stand_still(member, context);
 }
@@ -674,8 +672,6 @@ int crowd_revive(void)
 
 pid_t crowd_number(pthread_t thread, int **remembered)
 {
-	(void)thread;
-	(void)remembered;
 	return 0;
 }
 

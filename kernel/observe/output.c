@@ -219,7 +219,6 @@ static void on_flood(int number)
 	struct stream *out = &streams[OUTPUT_OUT];
 	int kept = errno;
 
-	(void)number;
 	if (lock_try(out)) {
 		drain_without_waiting(out);
 		unlock(out);

@@ -36,7 +36,6 @@ static void note(int fd, void *userdata)
 	struct position *position = &positions[n_positions];
 	struct stat status;
 
-	(void)userdata;
 	if (fd <= STDERR_FILENO || n_positions == POSITIONS_MAX || fstat(fd, &status) < 0 || !is_ours(&status))
 		return;
 	position->fd = fd;

@@ -301,7 +301,6 @@ static void handle_adopt(struct warden *warden, const void *decoded)
 
 static void handle_sweep(struct warden *warden, const void *decoded)
 {
-	(void)decoded;
 	warden->sweep_deadline = clock_ms() + SWEEP_MS;
 	strangers_halt(&warden->strangers);
 	sweep(warden);

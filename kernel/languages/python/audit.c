@@ -635,7 +635,6 @@ static int hook(const char *event, PyObject *args, void *data)
 {
 	const struct attempt *attempt;
 
-	(void)data;
 	if (!policy.armed)
 		return check_changeable(event, args);
 	attempt = bsearch(event, attempts, ARRAY_SIZE(attempts), sizeof(attempts[0]), event_compare);

@@ -70,7 +70,6 @@ static PyObject *call(PyObject *module, PyObject *args)
 	Py_ssize_t size;
 	int again, r;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "s#O!pO!O", &name, &size, &PyDict_Type, &arguments, &again, &PyDict_Type, &out,
 			      &waiter))
 		return NULL;
@@ -97,7 +96,6 @@ static PyObject *drop(PyObject *module, PyObject *number)
 {
 	struct abandon_message message = {.number = PyLong_AsUnsignedLongLong(number)};
 
-	(void)module;
 	if (PyErr_Occurred() || python_told(interpreter_tell(&abandon_message_schema, &message)))
 		return NULL;
 	return none();
@@ -226,7 +224,6 @@ static PyObject *hear(PyObject *module, PyObject *wait)
 	struct wire_frame message;
 	int r;
 
-	(void)module;
 	if (!process_is_interpreter() || !exec_channel_there()) {
 		PyErr_SetString(PyExc_RuntimeError, "a child process cannot call the client's functions");
 		return NULL;
@@ -246,8 +243,6 @@ static PyObject *hear(PyObject *module, PyObject *wait)
 
 static PyObject *descriptor(PyObject *module, PyObject *unused)
 {
-	(void)module;
-	(void)unused;
 	return PyLong_FromLong(exec_channel_descriptor());
 }
 

@@ -73,7 +73,6 @@ static void *arena_new(void *context, size_t size)
 {
 	void *arena;
 
-	(void)context;
 	if (size < ARENA_SIZE || !arenas_extend(size)) {
 		arena = arena_map(0, size, 0);
 		return arena == MAP_FAILED ? NULL : arena;
@@ -85,7 +84,6 @@ static void *arena_new(void *context, size_t size)
 
 static void arena_free(void *context, void *arena, size_t size)
 {
-	(void)context;
 	if ((uintptr_t)arena + size == arenas_end) {
 		size = arenas_room - (uintptr_t)arena;
 		arenas_end = arenas_room = (uintptr_t)arena;
@@ -243,7 +241,6 @@ static int merge_parts(struct dl_phdr_info *library, size_t size, void *file)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	(void)size;
 	for (int i = 0; *library->dlpi_name && i < library->dlpi_phnum; i++) { /* the program itself has no name */
 		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
 		uintptr_t start = library->dlpi_addr + part->p_vaddr;

@@ -22,7 +22,6 @@ static PyObject *publish(PyObject *module, PyObject *args)
 	msgpack_sbuffer packed;
 	int update, clear, r;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "O!OOpp", &PyDict_Type, &data, &metadata, &display_id, &update, &clear))
 		return NULL;
 	shown.metadata = text_in(metadata);

@@ -40,7 +40,6 @@ static PyObject *ask(PyObject *module, PyObject *args)
 	PyObject *prompt, *encoded;
 	int password, r;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "Up", &prompt, &password))
 		return NULL;
 	if (interpreter_cannot_ask()) {
@@ -144,7 +143,6 @@ static void loops_keep(pid_t copied)
 			holder->pid = getpid();
 	}
 #else
-	(void)copied;
 #endif
 }
 

@@ -108,7 +108,6 @@ static PyObject *method_refused(PyObject *self, PyObject *args)
 	char text[TEXT_SIZE];
 	const char *reason, *command;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "ss", &reason, &command))
 		return NULL;
 	text_put(text, sizeof(text), reason, command);
@@ -119,7 +118,6 @@ static PyObject *method_installs(PyObject *self, PyObject *command)
 {
 	const char *text = PyUnicode_Check(command) ? PyUnicode_AsUTF8(command) : NULL;
 
-	(void)self;
 	PyErr_Clear();
 	return PyBool_FromLong(text && installs(text));
 }
@@ -152,7 +150,6 @@ static PyObject *reduce(PyObject *self, PyObject *unused)
 {
 	PyObject *reduced = PyObject_CallMethod(PyExc_PermissionError, "__reduce__", "O", self);
 
-	(void)unused;
 	if (reduced) {
 		Py_INCREF(PyExc_PermissionError);
 		PyTuple_SetItem(reduced, 0, PyExc_PermissionError);

@@ -24,7 +24,6 @@ static PyObject *hold(PyObject *self, PyObject *path)
 	_cleanup_(fd_closep) int fd = text ? open(text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 	void *mapped;
 
-	(void)self;
 	if (!text)
 		return NULL;
 	if (fd < 0)
@@ -43,7 +42,6 @@ static PyObject *have(PyObject *self, PyObject *name)
 {
 	const char *text = PyUnicode_AsUTF8(name);
 
-	(void)self;
 	if (!text)
 		return NULL;
 	output_tell_set(text);

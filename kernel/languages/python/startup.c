@@ -138,8 +138,6 @@ static int before_program(const char *event, PyObject *args, void *data)
 	static const char *const events[] = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec",
 					     "os.spawn"};
 
-	(void)args;
-	(void)data;
 	if (event[0] != 'o' && event[0] != 's')
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++)

@@ -134,7 +134,6 @@ static PyObject *stream_flush(PyObject *self, PyObject *unused)
 {
 	int r;
 
-	(void)unused;
 	do {
 		PyThreadState *state = PyEval_SaveThread();
 
@@ -148,27 +147,21 @@ static PyObject *stream_flush(PyObject *self, PyObject *unused)
 
 static PyObject *stream_fileno(PyObject *self, PyObject *unused)
 {
-	(void)unused;
 	return PyLong_FromLong(which_of(self) == OUTPUT_OUT ? STDOUT_FILENO : STDERR_FILENO);
 }
 
 static PyObject *stream_true(PyObject *self, PyObject *unused)
 {
-	(void)self;
-	(void)unused;
 	return PyBool_FromLong(1);
 }
 
 static PyObject *stream_false(PyObject *self, PyObject *unused)
 {
-	(void)self;
-	(void)unused;
 	return PyBool_FromLong(0);
 }
 
 static PyObject *stream_self(PyObject *self, PyObject *unused)
 {
-	(void)unused;
 	Py_INCREF(self);
 	return self;
 }
@@ -176,8 +169,6 @@ static PyObject *stream_self(PyObject *self, PyObject *unused)
 /* close(), reconfigure() and leaving a with statement change nothing. */
 static PyObject *stream_ignore(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	(void)args;
-	(void)kwargs;
 	return stream_flush(self, NULL);
 }
 
@@ -186,7 +177,6 @@ static PyObject *stream_unsupported(PyObject *self, PyObject *args)
 	PyObject *io = PyImport_ImportModule("io"),
 		 *error = io ? PyObject_GetAttrString(io, "UnsupportedOperation") : NULL;
 
-	(void)args;
 	if (error)
 		PyErr_Format(error, "%U can only be written to", ((struct stream_object *)self)->name);
 	Py_XDECREF(error);
@@ -225,15 +215,11 @@ static PyMethodDef binary_methods[] = {
 
 static PyObject *get_false(PyObject *self, void *closure)
 {
-	(void)self;
-	(void)closure;
 	return PyBool_FromLong(0);
 }
 
 static PyObject *get_none(PyObject *self, void *closure)
 {
-	(void)self;
-	(void)closure;
 	return none();
 }
 

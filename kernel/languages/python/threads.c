@@ -59,7 +59,6 @@ static int library_note(struct dl_phdr_info *library, size_t size, void *data)
 	struct libraries *libraries = data;
 	const char *name = strrchr(library->dlpi_name, '/');
 
-	(void)size;
 	if (!name || libraries->n == LIBRARIES_MAX)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(pools); i++) {
