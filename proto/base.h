@@ -28,7 +28,7 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* A span of memory that somebody else owns. data == NULL means absent, which is not the same as empty. */
+/* A borrowed span of memory. data == NULL means absent, which is not the same as empty. */
 struct bytes {
 	const char *data;
 	size_t size;

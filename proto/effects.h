@@ -5,8 +5,8 @@
 
 #include "proto/base.h"
 
-/* What was done. Each has a name in the protocol. Of those from CALLED on the router knows by itself: no note is of
- * them. */
+/* Kinds of effects. Each has a name in the protocol. The router itself records those from CALLED on: notes never
+ * have them. */
 enum effect_act {
 	EFFECT_CONNECTED = 1, /* to an address */
 	EFFECT_SENT,	      /* to an address, by a datagram or over an earlier connection */

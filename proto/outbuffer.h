@@ -23,8 +23,8 @@ struct outbuffers {
 #define QUESTION_INTERRUPTED (1ULL << 63)
 	uint64_t interrupted;
 	struct effects_book effects;
-	uint64_t prepared; /* 1: what `prepare` has asked for is done */
-	char set[80];	   /* of packages: the one that it has; "": none */
+	uint64_t prepared; /* 1: the order of `prepare` is done */
+	char set[80];	   /* of packages: the present one; "": none */
 };
 
 /* The largest letter. There is room for two, so that the next can be written before one has been read. */

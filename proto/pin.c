@@ -1,5 +1,5 @@
 /* Pins. A name is resolved to its real path, which is then opened without following links. So the pin is the
- * directory at that path, even if somebody changes a link meanwhile. */
+ * directory at that path, even if a link changes meanwhile. */
 #include "proto/pin.h"
 
 #include "proto/beneath.h"

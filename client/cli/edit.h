@@ -27,8 +27,8 @@ enum {
  * -errno. */
 int edit_new(struct edit **editp, int signals, struct terminal *terminal,
 	     void (*on_tab)(void *userdata, struct lair_text before, struct edit_choice *choice), void *userdata);
-/* While a line is awaited, @on_idle is called. It does what is due, and returns in how many milliseconds something
- * is due again; -1: never. If it prints something, it first calls edit_aside or prints a newline, and says so by
+/* While a line is awaited, @on_idle is called. It does all that is due, and returns the milliseconds until more
+ * is due; -1: never. If it prints something, it first calls edit_aside or prints a newline, and says so by
  * *toldp. */
 void edit_on_idle(struct edit *edit, int (*on_idle)(void *userdata, bool *toldp));
 /* Keeps the history. Returns NULL. */

@@ -226,7 +226,7 @@ int lair_open(struct lair *lair, struct lair_call **callp, const char *session, 
 	return call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
 }
 
-/* What is offered, in the form of the protocol. The caller destroys the buffer. */
+/* The offered functions in the form of the protocol. The caller destroys the buffer. */
 static int functions_put(msgpack_sbuffer *buffer, const struct lair_exec *exec)
 {
 	int r = exec->functions ? wire_put_array(buffer, exec->n_functions) : 0;
@@ -358,7 +358,7 @@ int lair_input(struct lair *lair, struct lair_call **callp, const struct lair_ca
 	struct input_request request = {
 		.exec = exec->id, .text = bytes_from(line), .eof = !line.data, .number = exec->asks};
 
-	/* The daemon would refuse the line, and the cell would go on waiting. */
+	/* The daemon would refuse the line, and the cell would still wait. */
 	if (line.data && !utf8_valid(request.text))
 		return lair_fail(lair, -EILSEQ, "a line of input is not UTF-8");
 	return call_start(callp, lair, &input_request_schema, &request, &empty_reply_schema);

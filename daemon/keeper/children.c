@@ -16,7 +16,7 @@
 #define KILL_PAUSE_MS 20
 #define REAP_MAX 1000
 
-/* What a child died of is worth a line unless we or the router killed it. */
+/* The cause of a child's death is logged unless we or the router killed it. */
 static void child_ended(pid_t pid, int status)
 {
 	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM)

@@ -8,15 +8,15 @@
 #include "store.h"
 
 struct handover {
-	bool offered; /* somebody keeps it */
+	bool offered; /* the service manager keeps it */
 };
 
 void handover_init(struct handover *handover);
 
 /* Take what the last keeper has left, if anything: its listening socket into @instance, unless another now has the
- * name, the rest into @store. What is of no use goes. */
+ * name, the rest into @store. The remainder is closed. */
 void handover_claim(struct instance *instance, struct store *store);
 
-/* For the next keeper, instead of what was left before. They stay the caller's; that they arrive is not sure. */
+/* For the next keeper, instead of earlier ones. They stay the caller's; they may not arrive. */
 void handover_leave_listener(const struct handover *handover, struct instance *instance);
 void handover_leave_ledger(const struct handover *handover, const struct store_name *ledger, int fd);

@@ -10,7 +10,7 @@
 struct instance {
 	int lock, listener;
 	uint64_t inode; /* of the socket that clients find */
-	bool handed_on; /* somebody holds the listener for the next daemon: do not remove the socket */
+	bool handed_on; /* the service manager holds the listener for the next daemon: do not remove the socket */
 	bool made_directory;
 	char socket[PATH_SIZE];
 };

@@ -189,7 +189,7 @@ static int listener_store(struct keeper *keeper)
 	return fd < 0 ? -errno : store_put(&keeper->store, &name, &fd, 1);
 }
 
-/* Our own name, before anybody replaced the file. */
+/* Our own name, before the file is replaced. */
 static int program_find(char path[static PATH_SIZE])
 {
 	ssize_t n = readlink("/proc/self/exe", path, PATH_SIZE - 1);
@@ -227,7 +227,7 @@ static int begin(struct keeper *keeper)
 	return r < 0 ? r : keeper_start_router(keeper);
 }
 
-/* Without the file, as where /run is not there, nobody else can look into it either. Returns whether we may go on.
+/* Without the file, as where /run is not there, no other daemon can read it either. Returns whether to continue.
  */
 static bool uids_ours(struct keeper *keeper, int *fdp)
 {

@@ -19,7 +19,7 @@ enum keeper_op {
 				    * its channel. A keeper that knows no languages starts Python, which the router
 				    * refuses */
 	KEEPER_STARTED,	    /* keeper to router; pid or error; one descriptor: the pidfd, if the kernel has them */
-	KEEPER_READY,	    /* router to keeper: the socket is bound; tell those who wait for it */
+	KEEPER_READY,	    /* router to keeper: the socket is bound; notify the waiting process */
 	KEEPER_REMOVE_TREE, /* router to keeper: delete @path in a child of its own (workspace_remove_tree), since a
 			       large tree takes long; no answer. The keeper ends only after these children. With a
 			       descriptor: delete the last component of @path in that directory */
@@ -35,9 +35,9 @@ enum keeper_op {
 };
 
 enum router_end {
-	ROUTER_END_WELL,  /* there was none, it was told to end, or somebody else killed it */
+	ROUTER_END_WELL,  /* there was none, it was told to end, or another process killed it */
 	ROUTER_END_DIED,  /* it died by itself */
-	ROUTER_END_STOOD, /* it stood still, and was killed */
+	ROUTER_END_STOOD, /* it hung, and was killed */
 };
 
 struct keeper_message {

@@ -5,7 +5,7 @@
 #include "proto/base.h"
 
 /* The layout of everything that one router stores and writes down for the next. Raise it if a router of this
- * build could not go on with the records of the last build, or the other way round. Optional fields of records
+ * build could not read the records of the last build, or the other way round. Optional fields of records
  * may come and go without. */
 #ifndef VAULT_LAYOUT
 #define VAULT_LAYOUT 19

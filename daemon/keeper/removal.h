@@ -1,6 +1,6 @@
 /* Trees to delete, each in a process of its own since a large one takes long, and only a few at a time. If a
- * tree is not gone after its turn, it waits for another turn behind all others: somebody may fill it as fast as
- * it is emptied, and must not keep others waiting. */
+ * tree is not gone after its turn, it waits for another turn behind all others: a process may fill it as fast as
+ * it is emptied, and must not delay others. */
 #pragma once
 
 #include "base/list.h"

@@ -165,7 +165,7 @@ int keeper_hear(struct keeper *keeper)
 	size_t n_fds;
 	int r;
 
-	/* Whatever comes, what the keeper needs to start another router is left. */
+	/* Enough descriptors are left to start another router. */
 	descriptors_limit(false);
 	r = channel_recv(keeper->channel, (char *)&request, sizeof(request), &data, fds, &n_fds);
 	descriptors_limit(true);

@@ -160,7 +160,7 @@ static void router_replace_later(struct keeper *keeper)
 	explain_end(keeper, pause);
 }
 
-/* If somebody else kills it, nothing in the router is to blame. */
+/* If another process kills it, nothing in the router is to blame. */
 static enum router_end router_end(const struct keeper *keeper)
 {
 	int status = WIFEXITED(keeper->status) ? WEXITSTATUS(keeper->status) : 0;

@@ -12,7 +12,7 @@
 
 /* The router gives its sessions six seconds at most, and what it says that saving them takes. */
 #define STOP_LIMIT_MS 10000
-/* What cannot be killed in that time waits for something. */
+/* A process that cannot be killed in that time waits in the kernel. */
 #define KILL_LIMIT_MS 5000
 
 struct keeper {
@@ -27,7 +27,7 @@ struct keeper {
 	bool was_ready; /* one of them */
 	bool is_ready;	/* this one */
 	bool handing;	/* it does not have all of the store yet */
-	bool our_own;	/* only our own build can go on with what is stored */
+	bool our_own;	/* only our own build can read the store */
 	bool asked_to_stop, over;
 	bool short_of_descriptors;  /* said once */
 	bool orphaned;		    /* there may be children that a session left behind */
@@ -66,7 +66,7 @@ int keeper_start_router(struct keeper *keeper);
 void keeper_kill_router(struct keeper *keeper, enum router_end why);
 /* The order to end everything; a second one is passed on. */
 void keeper_stop(struct keeper *keeper);
-/* Kill a router that does not stop in time, or that stands still. */
+/* Kill a router that does not stop in time, or hangs. */
 void keeper_look_after_router(struct keeper *keeper);
 /* Send the signals that it is owed, as soon as it can take them. */
 void keeper_pay(struct keeper *keeper);

@@ -22,7 +22,7 @@ struct store_item {
 
 struct store {
 	struct list buckets[STORE_BUCKETS]; /* by family; each oldest first */
-	size_t bucket;			    /* the one that is being handed out */
+	size_t bucket;			    /* being handed out */
 	struct list *after;		    /* the item that was handed out last, or the head */
 };
 

@@ -8,7 +8,7 @@ struct uids {
 	uint64_t first, last;
 };
 
-/* What was the default when there was one for all. */
+/* The default of earlier builds. */
 #define UIDS_BEFORE ((struct uids){1900000000, 1900065535})
 
 enum {

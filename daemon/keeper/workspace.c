@@ -10,7 +10,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-/* What the names of those end with that outlive their session. */
+/* The suffix of workspaces that outlive their session. */
 #define KEPT ".kept"
 /* Directories deeper than this are moved up before they are emptied, so a tree needs a bounded number of
  * descriptors. */

@@ -28,6 +28,6 @@ bool workspace_is_kept(const char *path);
 int workspace_handle(int *fdp, const char *path);
 
 /* Remove the tree @name in @directory, or AT_FDCWD. It never follows a link or leaves the tree, however deep it
- * is and whatever somebody else does in it. Returns 0 or -errno of the first failure. May take long: the router
+ * is and whatever another process does in it. Returns 0 or -errno of the first failure. May take long: the router
  * never calls it. */
 int workspace_remove_tree(int directory, const char *name);

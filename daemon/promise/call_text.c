@@ -80,7 +80,7 @@ static void put_value(struct pen *pen, struct bytes raw)
 	_cleanup_(freep) char *text = json_written(raw, SHOWN, &cut);
 
 	put_characters(pen, bytes_of(text ? text : "?"));
-	/* What follows is not a part of the text. */
+	/* Close the quotes: the rest is not a part of the text. */
 	if (text && cut)
 		put_text(pen, *text == '"' ? "...\"" : "...");
 }

@@ -8,7 +8,7 @@
 
 #define CALL_TEXT_SIZE 256
 
-/* Visible characters of UTF-8 and blanks; what is too long is cut and ends with "...)". Returns @out. */
+/* Visible characters of UTF-8 and blanks; a long text is cut and ends with "...)". Returns @out. */
 const char *call_text(char out[static CALL_TEXT_SIZE], struct bytes function, struct bytes arguments);
 
 /* The same for the same function and arguments, in whatever order the keys of their maps are. Returns 0 or

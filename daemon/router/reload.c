@@ -37,7 +37,7 @@ static int delta_log(void *userdata, const struct setting_delta *delta)
 	return 0;
 }
 
-/* Sessions that go on may change what they were given to write to, whatever the settings say by now. */
+/* Open sessions may still write to the directories of their own settings. */
 static int config_check(struct router *router, const struct config *config, struct config_error *error)
 {
 	struct list *const heads[] = {&router->cages.nurseries, &router->cages.retired};

@@ -30,7 +30,7 @@
 #define REQUESTS_US 250
 #define EVENTS_US 250
 #define TIMERS_US 500
-/* A round takes on nothing more when it would take so long to write down what has changed by then. */
+/* A round accepts no more work when writing down its changes would take so long. */
 #define SETTLE_US 2000
 /* Of how many things of a kind a round is, at most; and of how many it may be in any case: fewer would cost a long
  * queue a settle for each cell. */
@@ -38,7 +38,7 @@
 #define THINGS_MIN 16
 /* And so many bytes of answers, which wait for its end. */
 #define ANSWERS_PER_ROUND ((size_t)32 << 20)
-/* What is allocated by itself. */
+/* Blocks of this size are mapped one by one. */
 #define LARGE (1 << 20)
 /* How long cells may take to end by themselves when laird stops, and then their wardens to die. */
 #define STOP_GRACE_US 1000000
@@ -109,7 +109,7 @@ static int clients_listen(struct router *router)
 	return r;
 }
 
-/* Who streamed to a client that has caught up goes on. */
+/* Sessions resume their streams to clients that have caught up. */
 static void sessions_resume(struct router *router)
 {
 	struct session *session;
@@ -197,7 +197,7 @@ static void stop_begin(struct router *router)
 	(void)timer_set(&router->loop, &router->stop_timer, now + (busy ? STOP_GRACE_US : 0), on_stop_grace);
 }
 
-/* The keeper has been told again: whoever waits for the end does not want to wait for what is still to be saved. */
+/* A second order to stop: the operator does not want to wait for the remaining saves. */
 static void stop_hurry(struct router *router)
 {
 	if (!router->cages.stopping || router->ending)
@@ -229,7 +229,7 @@ static void on_stale(void *userdata, const char *path)
 {
 	if (families_use(&((struct router *)userdata)->families, path))
 		return;
-	/* What a session has used; that of a spare is empty, and goes. */
+	/* A used workspace is kept; an empty one is a spare's, and is removed. */
 	if (workspace_is_kept(path)) {
 		(void)rmdir(path);
 		return;
@@ -255,15 +255,15 @@ static int signals_open(struct router *router)
 	return fd < 0 ? -errno : event_add(&router->loop, &router->signal_source, fd, EPOLLIN, on_signal);
 }
 
-/* What is large goes back to the kernel as soon as it is freed: else malloc keeps the room of the largest messages
- * that there ever were, below what is still in use. */
+/* Large blocks return to the kernel as soon as they are freed. Otherwise malloc keeps room for the largest messages
+ * of all time below blocks that are still in use. */
 static void memory_prepare(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE);
 	(void)mallopt(M_TRIM_THRESHOLD, 8 * LARGE);
 }
 
-/* What the host does not give is said once. */
+/* Missing control groups are logged once. */
 static void groups_open(struct router *router)
 {
 	cgroups_open(&router->cages.cgroups, router->socket_path, &router->loop);
@@ -337,7 +337,7 @@ static void router_free_dead(struct router *router)
 	graveyard_empty(&router->clients.front.dead);
 }
 
-/* What was heard is taken out of its socket, and what was said goes out, only when the next router would know. */
+/* Messages leave their sockets, and answers are sent, only after the next router would know of them. */
 static void router_settle(struct router *router)
 {
 	breaker_settle(&router->breaker);
@@ -372,7 +372,7 @@ static void uids_take(struct router *router, const char *text)
 	*uids = config->uid_last ? (struct uids){config->uid_first, config->uid_last} : UIDS_BEFORE;
 }
 
-/* What needs no memory and asks nobody. */
+/* The part that needs no memory and no other process. */
 static void router_blank(struct router *router, const char *config_path, const char *keeper)
 {
 	*router = (struct router){.config_path = config_path,
@@ -415,7 +415,7 @@ static int process_prepare(struct router *router, const char *socket_path)
 	return r;
 }
 
-/* What the keeper has kept, and how the router before this one has ended. */
+/* Read the keeper's store, and how the last router ended. */
 static int inherit(struct router *router, const char *uids)
 {
 	enum router_end last_end = ROUTER_END_WELL;
@@ -481,7 +481,7 @@ static void go_on(struct router *router)
 	promises_settle(&router->promises);
 	vault_settle(&router->vault);
 	router_settle(router);
-	/* What was not gone on with is no more. */
+	/* All that was not revived has ended. */
 	breaker_forget(&router->breaker, HAND_INTERPRETER);
 	breaker_forget(&router->breaker, HAND_SESSION);
 	breaker_forget(&router->breaker, HAND_FAMILY);
@@ -535,7 +535,7 @@ static void router_deinit(struct router *router)
 	free(router->socket_path);
 }
 
-/* Who dies of one of several things does not say of which. */
+/* After a crash, a careful router handles one thing a round: a crash is then blamed on that one. */
 static struct slice slice_begin(struct router *router, enum share share)
 {
 	static const uint64_t shares[_SHARE_N] = {
@@ -609,7 +609,7 @@ int router_run(const char *config_path, const char *socket_path, const char *uid
 	while (!r && !router.stopped && !router.replaced)
 		r = round_run(&router);
 	if (!r && router.replaced) {
-		/* What it holds is the next one's; it ends as it would when killed. */
+		/* The next router gets all that it holds, so it ends as if killed. */
 		log_info(NULL, "making room for another router");
 		_exit(ROUTER_EXIT_REPLACE);
 	}

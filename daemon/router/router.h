@@ -13,7 +13,7 @@
 #include "warden/cages.h"
 #include "warden/nursery.h"
 
-/* What a round is made of. Each has a share of it. */
+/* The parts of a round. Each has a share of its time. */
 enum share { SHARE_REQUESTS, SHARE_EVENTS, SHARE_TIMERS, _SHARE_N };
 
 struct router {
@@ -58,7 +58,7 @@ int settings_start(struct router *router, struct config_error *error);
 /* All that can fail of it, before anything changes. From here on the next router has these settings, too. Returns
  * 0, or -errno with @error. */
 int settings_prepare(struct router *router, struct config *config, struct config_error *error);
-/* What was prepared is in force. */
+/* Apply prepared settings. */
 void settings_use(struct router *router, struct config *config);
 
 /* ---- reload.c ---- */

@@ -58,7 +58,7 @@ int settings_prepare(struct router *router, struct config *config, struct config
 	return r;
 }
 
-/* Sessions of the last router go on without the audit log; cells are refused until it opens. */
+/* Sessions of the last router stay open without the audit log; cells are refused until it opens. */
 int settings_start(struct router *router, struct config_error *error)
 {
 	const char *path = router->config->audit_log;
@@ -79,8 +79,8 @@ int settings_start(struct router *router, struct config_error *error)
 	return r;
 }
 
-/* What clients and sessions may make the router keep is bounded piece by piece; this bounds the sum, so that the
- * host does not pay for a bound that is missing. */
+/* Each kind of memory that clients and sessions cause has a bound of its own. This bounds the sum, in case one is
+ * missing. */
 static void memory_limit(uint64_t size)
 {
 	struct rlimit limit;
@@ -133,7 +133,7 @@ void settings_use(struct router *router, struct config *config)
 		cages_warm(&router->cages, config->profiles[i]);
 }
 
-/* Those that were in force, if a router has left any: they change when somebody says so, not because it has died.
+/* Those that were in force, if a router has left any: they change on request, not because a router died.
  */
 int settings_begin(struct router *router)
 {

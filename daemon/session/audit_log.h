@@ -35,7 +35,7 @@ void audit_log_end(struct sessions *sessions);
 void audit_log_opened(const struct session *session);
 /* A cell begins as @number; its code is named by its SHA-256. Returns whether it may run. */
 bool audit_log_exec(const struct session *session, const struct cell *cell, uint64_t number);
-/* What the cage refused to the cell: @blocked as in `done`. */
+/* The refusals of the cage: @blocked as in `done`. */
 void audit_log_blocked(const struct session *session, const struct cell *cell, struct bytes blocked);
 struct call;
 struct returned_message;
