@@ -18,7 +18,7 @@ Start = Callable[..., Daemon]
 # So many modules take a while.
 HEAVY = {"preload": "numpy? pandas? matplotlib.pyplot? scipy.stats? IPython?", "checkpoint": "cell"}
 READY = "profile default is ready: python"
-WITHOUT = "profile default is ready, without what it preloads: Python"
+WITHOUT = "profile default is ready, without what it preloads: python"
 
 
 def begin(start_daemon: Start, **settings: str) -> Daemon:
