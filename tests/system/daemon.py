@@ -23,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(os.environ.get("LAIR_BIN", ROOT / "build/release/bin")).absolute()
 SANITIZED = (BIN / "laird").exists() and b"__asan_init" in (BIN / "laird").read_bytes()
 
+# Whether a test can trace a daemon: its processes are not dumpable.
+TRACES = bool(shutil.which("strace")) and os.geteuid() == 0
+
 _PR_SET_CHILD_SUBREAPER = 36
 
 # Users that tests are run as: each worker has its own.
@@ -84,6 +87,10 @@ def command_of(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return ""
+
+
+def is_traced(pid: int) -> bool:
+    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def wait_until(condition: Callable[[], Any], what: str, timeout: float = 10.0) -> Any:

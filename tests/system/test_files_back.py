@@ -330,7 +330,8 @@ def test_branch_of_files_that_nobody_may_read(client: Client, opened: str) -> No
     )
     client.exec("os.chdir('d')", opened)
     branch = client.branch(opened, f"{opened}.b", files=True)
-    assert tree(Path(branch.workspace or ""))["d/shut"] == tree(place(client, opened))["d/shut"]
+    shut = [(it / "d/shut").stat() for it in (Path(branch.workspace or ""), place(client, opened))]
+    assert shut[0].st_mode == shut[1].st_mode and shut[0].st_mtime_ns == shut[1].st_mtime_ns
     assert client.exec("os.path.basename(os.getcwd())", f"{opened}.b").text == "'d'"
 
 

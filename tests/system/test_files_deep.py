@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, descendants, wait_until
+from daemon import TRACES, Daemon, descendants, is_traced, wait_until
 from lair import Client
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
@@ -30,10 +29,6 @@ def wardens(daemon: Daemon) -> list[int]:
     return [it for it in descendants(daemon.process.pid) if Path(f"/proc/{it}/comm").read_text() == "lair-warden\n"]
 
 
-def is_traced(pid: int) -> bool:
-    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
-
-
 def opens_of_undo(daemon: Daemon, client: Client, depth: int, log: Path) -> int:
     session = f"deep{depth}"
     client.exec(MAKE.replace("DEPTH", str(depth)), session)
@@ -47,7 +42,7 @@ def opens_of_undo(daemon: Daemon, client: Client, depth: int, log: Path) -> int:
     return len(log.read_text().splitlines())
 
 
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+@pytest.mark.skipif(not TRACES, reason="the daemon's processes cannot be traced")
 def test_three_times_as_deep(daemon: Daemon, client: Client, tmp_path: Path) -> None:
     """A way from the root to each file would be nine times as many."""
     less, more = (opens_of_undo(daemon, client, depth, tmp_path / str(depth)) for depth in (100, 300))

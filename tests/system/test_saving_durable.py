@@ -6,14 +6,13 @@ import contextlib
 import os
 import random
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, wait_until
+from daemon import TRACES, Daemon, wait_until
 from lair import Client, Connection, LairError, Session
 from lair import messages as m
 
@@ -61,12 +60,7 @@ def traced(client: Client, log: Path) -> Iterator[None]:
         tracer.wait()
 
 
-needs_strace = pytest.mark.skipif(
-    not shutil.which("strace") or os.geteuid() != 0, reason="the daemon's processes cannot be traced"
-)
-
-
-@needs_strace
+@pytest.mark.skipif(not TRACES, reason="the daemon's processes cannot be traced")
 def test_how_a_session_has_ended_is_on_the_disk(store: Daemon, tmp_path: Path) -> None:
     client, log = store.client(), tmp_path / "calls"
     with traced(client, log):
@@ -75,7 +69,7 @@ def test_how_a_session_has_ended_is_on_the_disk(store: Daemon, tmp_path: Path) -
         wait_until(lambda: re.search(r"fsync\(\d+<.*/\.ended>", log.read_text()), "it is brought to the disk")
 
 
-@needs_strace
+@pytest.mark.skipif(not TRACES, reason="the daemon's processes cannot be traced")
 def test_what_is_told_as_saved_is_on_the_disk(store: Daemon, tmp_path: Path) -> None:
     """First the content, then its name, then the directory with that name; the answer comes last."""
     client = store.client()

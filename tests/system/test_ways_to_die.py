@@ -4,7 +4,6 @@ and as an ordinary user, for whom no control group counts."""
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon import Daemon, descendants, wait_until
+from daemon import TRACES, Daemon, descendants, is_traced, wait_until
 from lair import Client
 
 ROOT = os.geteuid() == 0
@@ -123,11 +122,7 @@ def copies(daemon: Daemon) -> list[int]:
     return [it for it, comm in comms.items() if comm.exists() and comm.read_text() == "lair-frozen\n"]
 
 
-def is_traced(pid: int) -> bool:
-    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
-
-
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+@pytest.mark.skipif(not TRACES, reason="the daemon's processes cannot be traced")
 @pytest.mark.parametrize("error", ["EAGAIN", "ENOMEM"])
 def test_forks_of_the_recovery_fail(daemon: Daemon, session: str, error: str) -> None:
     """For more than a second: it is waited, and no checkpoint is given up for that."""
