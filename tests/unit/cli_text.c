@@ -7,6 +7,9 @@
 
 #include <fcntl.h>
 
+/* U+202E and U+2066, which turn the direction of text: no string of a source may have them. */
+static const char turned[] = {'a', '\xe2', '\x80', '\xae', 'b', '\xe2', '\x81', '\xa6', 'c', '\0'};
+
 static void check_human(void)
 {
 	static const struct {
@@ -40,8 +43,9 @@ static void check_human(void)
 	CHECK(strcmp(text_tamed(tamed, 4, lair_text("ab\u00e9")), "ab?") == 0);
 	CHECK(strcmp(text_tamed(text, sizeof(text),
 				lair_text("a\u200bb\ufeffc\u00add\u2060e\u3164f\ufe0fg\u061ch"
-					  "\xe2\x80\xaei\xe2\x81\xa6j\ufffbk\u115fl")),
-		     "a?b?c?d?e?f?g?h?i?j?k?l") == 0);
+					  "\ufffbi\u115fj")),
+		     "a?b?c?d?e?f?g?h?i?j") == 0);
+	CHECK(strcmp(text_tamed(text, sizeof(text), lair_text(turned)), "a?b?c") == 0);
 	CHECK(strcmp(text_tamed(text, sizeof(text), lair_text("\u200a\u2010\u2027\u205f\ufe10\ufffd\U0001f600")),
 		     "\u200a\u2010\u2027\u205f\ufe10\ufffd\U0001f600") == 0);
 	for (size_t i = 1; i < n_text_unseen; i++)
