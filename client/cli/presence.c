@@ -36,7 +36,7 @@ static void notice(bool *toldp, const char *sentence)
 	cli_notice("%s", sentence);
 }
 
-static void end_near(struct presence *presence, double left, const char *session, bool *toldp)
+static void warn_before_expiry(struct presence *presence, double left, const char *session, bool *toldp)
 {
 	char sentence[512], time[HUMAN_SIZE];
 
@@ -55,7 +55,7 @@ static void heard(struct presence *presence, const struct lair_session *session,
 	if (session->idle_left > 0)
 		next = fmin(next, session->idle_left / 3);
 	if (session->hard_left > 0 && session->hard_left <= WARNING && !presence->warned)
-		end_near(presence, session->hard_left, name, toldp);
+		warn_before_expiry(presence, session->hard_left, name, toldp);
 	if (session->hard_left > 0)
 		next = fmin(next, session->hard_left > WARNING ? session->hard_left - WARNING
 							       : session->hard_left + OFTEN);

@@ -124,7 +124,7 @@ static void on_interrupt(struct run *run)
 	}
 }
 
-static void unheard_notice(struct run *run)
+static void notice_no_reaction(struct run *run)
 {
 	if (!run->unheard_since || clock_seconds() - run->unheard_since < REACTION)
 		return;
@@ -554,7 +554,7 @@ static int run_turn(struct run *run)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[1].revents)
 		on_signal(run);
-	unheard_notice(run);
+	notice_no_reaction(run);
 	if (run->offer)
 		offer_process(run->offer);
 	if (fds[0].revents)

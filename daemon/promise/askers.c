@@ -359,7 +359,7 @@ bool promise_has(const struct promise *promise, enum asking how)
 	return false;
 }
 
-void promise_lose_gone(struct promise *promise)
+void promise_drop_disconnected(struct promise *promise)
 {
 	struct clients *clients = promise->shelf->promises->clients;
 	struct asker *asker;

@@ -213,6 +213,6 @@ void promise_cancel(struct promise *promise, uint64_t number, const struct addre
 enum asking { ASKING_STREAM, ASKING_INPUT, ASKING_CALLS };
 bool promise_has(const struct promise *promise, enum asking how);
 /* Forget those whose connections have ended. */
-void promise_lose_gone(struct promise *promise);
+void promise_drop_disconnected(struct promise *promise);
 /* Whether one of those who watch reads too slowly. */
 bool promise_waits(const struct promise *promise);

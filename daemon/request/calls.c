@@ -82,7 +82,7 @@ static int record_put(msgpack_sbuffer *buffer, const struct session *session, co
 }
 
 /* Whether @session may have calls that @request asks for. */
-static bool is_meant(const struct session *session, const struct request *request)
+static bool request_matches(const struct session *session, const struct request *request)
 {
 	return session_busy(session) && session->cell->calls.n > 0 &&
 	       (!request->named.data || session == request->session);
@@ -94,7 +94,7 @@ static size_t count_calls(struct sessions *sessions, const struct address *from,
 	size_t n = 0;
 
 	while ((session = sessions_next(sessions, from->uid, session)))
-		if (is_meant(session, request))
+		if (request_matches(session, request))
 			n += session->cell->calls.n;
 	return n;
 }
@@ -115,7 +115,7 @@ void handle_calls(struct sessions *sessions, const struct address *from, const s
 	msgpack_sbuffer_init(&buffer);
 	r = wire_put_array(&buffer, left);
 	while (!r && left > 0 && (session = sessions_next(sessions, from->uid, session))) {
-		if (!is_meant(session, request))
+		if (!request_matches(session, request))
 			continue;
 		list_for_each (call, &session->cell->calls.list, node)
 			if (!r && left > 0) {
@@ -146,7 +146,7 @@ static struct session *session_of(struct sessions *sessions, const struct addres
 	struct session *session = NULL, *found = NULL;
 
 	while ((session = sessions_next(sessions, from->uid, session))) {
-		if (!is_meant(session, request) || (answer->cell && answer->cell != session->cell->number) ||
+		if (!request_matches(session, request) || (answer->cell && answer->cell != session->cell->number) ||
 		    (answer->of.data && !bytes_is(answer->of, session->cell->reply.promise->key)))
 			continue;
 		if (found)

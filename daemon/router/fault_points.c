@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static const char *hand_point(size_t i)
+static const char *fault_name(size_t i)
 {
 	static const char *const points[] = {
 		"interpreter.channel", "interpreter.stdout", "interpreter.stderr", "session.deadline",
@@ -43,7 +43,7 @@ void fault_print_points(void)
 	} groups[] = {
 		{"request.", request_type},	    {"interpreter.", session_message_type},
 		{"warden.", warden_message_type},   {"template.", nursery_message_type},
-		{"builder.", builder_message_type}, {"", hand_point},
+		{"builder.", builder_message_type}, {"", fault_name},
 		{"revival.", revival_point},	    {"settle.", settle_point},
 	};
 

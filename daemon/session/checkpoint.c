@@ -12,10 +12,10 @@
 #include <stdio.h>
 
 /* Copying less than this is told to nobody. */
-#define DEAR_US 50000
+#define COSTLY_US 50000
 /* Copying takes at most one part of the time; but a checkpoint is never put off for longer than this. */
-#define DEAR_PARTS 10
-#define DEAR_MAX_US (60 * 1000000ULL)
+#define COSTLY_PARTS 10
+#define COSTLY_MAX_US (60 * 1000000ULL)
 
 /* In which all checkpoints are looked at once. */
 #define MEASURE_US 300000
@@ -38,7 +38,7 @@ void session_forget(struct session *session, struct checkpoint *checkpoint)
 /* Forget until the rest is within the limits, but not the one that is being restored. */
 void session_trim_history(struct session *session)
 {
-	uint64_t memory = session->profile->checkpoint_memory, next = session->dear.bytes;
+	uint64_t memory = session->profile->checkpoint_memory, next = session->costly.bytes;
 	struct checkpoint *checkpoint;
 
 	if (session->target)
@@ -99,29 +99,29 @@ void session_note_rewriting(struct session *session, const struct done_message *
 
 	if (!base || (!session->was_saved && !done->rewritten))
 		return;
-	session->dear.bytes = done->rewritten;
+	session->costly.bytes = done->rewritten;
 	base->memory = MAX(base->memory, done->rewritten);
-	if (done->rewriting < DEAR_US)
+	if (done->rewriting < COSTLY_US)
 		return;
-	session->dear.us = done->rewriting;
-	session->dear.until = event_now() + MIN(done->rewriting, DEAR_MAX_US / DEAR_PARTS) * DEAR_PARTS;
+	session->costly.us = done->rewriting;
+	session->costly.until = event_now() + MIN(done->rewriting, COSTLY_MAX_US / COSTLY_PARTS) * COSTLY_PARTS;
 }
 
 const char *session_unkept(char text[static UNKEPT_SIZE], const struct session *session)
 {
 	const char *unkept = session->history.unkept;
-	const struct dearness *dear = &session->dear;
+	const struct costliness *costly = &session->costly;
 	uint64_t now = event_now();
 
-	if (now >= dear->until) {
+	if (now >= costly->until) {
 		snprintf(text, UNKEPT_SIZE, "the last state could not be kept: %s", unkept);
 		return *unkept ? text : NULL;
 	}
 	snprintf(text, UNKEPT_SIZE,
 		 "%.1f GiB were copied when a cell wrote to them, because of the last checkpoint, which took "
 		 "%.1f s; the next one is made in %.0f s",
-		 (double)dear->bytes / (1ULL << 30), event_seconds(dear->us),
-		 event_seconds(dear->until - now) + 0.5);
+		 (double)costly->bytes / (1ULL << 30), event_seconds(costly->us),
+		 event_seconds(costly->until - now) + 0.5);
 	return text;
 }
 

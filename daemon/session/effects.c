@@ -187,7 +187,7 @@ void effects_call(struct effects *effects, bool maybe, bool effect, const char *
 
 /* ---- to clients ---- */
 
-static bool is_told(const struct entry *const told[], size_t n, const struct entry *entry)
+static bool already_listed(const struct entry *const told[], size_t n, const struct entry *entry)
 {
 	for (size_t i = 0; i < n; i++)
 		if (told[i]->act == entry->act && bytes_equal(target_of(told[i]), target_of(entry)) &&
@@ -217,7 +217,7 @@ static uint64_t choose(const struct entry *told[static TOLD_MAX], size_t *np, co
 
 	list_for_each (entry, (struct list *)&effects->entries, node) {
 		if (entry->weight != weight || entry->when <= since || entry->when >= until ||
-		    (entry->act && is_told(told, *np, entry)))
+		    (entry->act && already_listed(told, *np, entry)))
 			continue;
 		if (entry->act && *np < TOLD_MAX)
 			told[(*np)++] = entry;

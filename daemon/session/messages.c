@@ -174,13 +174,13 @@ static void on_gone(struct tenant *tenant)
 /* ---- to those who watch ---- */
 
 /* Nobody says when a connection ends. */
-static void heed_who_is_gone(struct session *session)
+static void drop_disconnected_waiters(struct session *session)
 {
 	struct cell *cell = session->cell;
 
 	if (!cell->asking && cell->calls.n == 0)
 		return;
-	promise_lose_gone(cell->reply.promise);
+	promise_drop_disconnected(cell->reply.promise);
 	session_heed_clock(session);
 }
 
@@ -211,7 +211,7 @@ static void on_alive(struct timer *timer)
 
 	hand_session(session, TURN_ALIVE);
 	session_watch(session);
-	heed_who_is_gone(session);
+	drop_disconnected_waiters(session);
 	if (!promise_has(session->cell->reply.promise, ASKING_STREAM) && !session_stood(session)) {
 		session->cell->cpu = 0;
 		return;

@@ -271,7 +271,7 @@ static struct verdict verdict_of_exit(struct session *session, const struct deta
 
 /* A state may be such that every interpreter made from it dies at once. Then it is left for clients that ask for
  * it, and the session goes on from the state before. Returns false if that was the pristine image. */
-static bool find_state_to_go_on_from(struct session *session)
+static bool choose_recovery_point(struct session *session)
 {
 	struct checkpoint *base = session->history.base;
 
@@ -339,7 +339,7 @@ void session_replace_after_exit(struct session *session, const struct details *d
 		session->target = NULL;
 		session->exact = false;
 	} else if (!session->operation) {
-		if (!find_state_to_go_on_from(session)) {
+		if (!choose_recovery_point(session)) {
 			session_end(session, session->verdict.cause);
 			return;
 		}

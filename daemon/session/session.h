@@ -59,7 +59,7 @@ struct filing {
 
 /* What the last checkpoint has cost the cell after it, which had to copy what it wrote to. If that was much, the
  * next one is made only when a multiple of that time is over. */
-struct dearness {
+struct costliness {
 	uint64_t bytes, us; /* copied, and in how long */
 	uint64_t until;	    /* event_now(); in the past: now */
 };
@@ -123,7 +123,7 @@ struct session {
 	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
 	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */
 	struct split split;		 /* a branch in the middle of the running cell, being made */
-	struct dearness dear;
+	struct costliness costly;
 	bool hurried;		     /* the last cell came soon after the answer to the one before */
 	struct list operations;	     /* on checkpoints, and questions, waiting for an idle moment */
 	struct operation *operation; /* the one under way */

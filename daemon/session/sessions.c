@@ -49,7 +49,7 @@ static void admit(struct sessions *sessions, struct session *session)
 	session->user->n_sessions++;
 }
 
-struct session *sessions_first_that_stays(struct sessions *sessions)
+struct session *sessions_first_open(struct sessions *sessions)
 {
 	struct session *session;
 

@@ -66,7 +66,7 @@ struct session *sessions_next(const struct sessions *sessions, uid_t uid, const 
 /* Before a list of them: measure a few of those that @uid may name, the ones measured longest ago. */
 void sessions_measure(const struct sessions *sessions, uid_t uid);
 /* The oldest that is not closing, or NULL. */
-struct session *sessions_first_that_stays(struct sessions *sessions);
+struct session *sessions_first_open(struct sessions *sessions);
 /* Whether @owner may have one more, or else @from has been told why not. */
 bool sessions_room(struct sessions *sessions, const struct address *from, uid_t owner);
 /* Open one; @id is checked, the limits are not. "" makes a one-shot. @with: see

@@ -364,7 +364,7 @@ void session_begin_idle(struct session *session)
 
 void session_freeze_soon(struct session *session)
 {
-	uint64_t now = event_now(), after = session->dear.until > now ? session->dear.until - now : 0;
+	uint64_t now = event_now(), after = session->costly.until > now ? session->costly.until - now : 0;
 
 	if (session->hurried && !after) {
 		session_freeze(session);

@@ -47,7 +47,7 @@ bool sessions_stop(struct sessions *sessions)
 	return busy;
 }
 
-static bool is_left(const struct session *session)
+static bool must_save(const struct session *session)
 {
 	return session->state != SESSION_CLOSING && saving_is_due(session);
 }
@@ -60,14 +60,14 @@ bool sessions_stop_proceed(struct sessions *sessions)
 	list_for_each (session, &sessions->all, node)
 		n += session->last_save != NULL;
 	list_for_each (session, &sessions->all, node) {
-		if (!is_left(session) || session->expiring || n >= SAVES_AT_ONCE)
+		if (!must_save(session) || session->expiring || n >= SAVES_AT_ONCE)
 			continue;
 		saving_expire(session, "shutdown");
 		n++;
 	}
 	sessions->stop.n_left = 0;
 	list_for_each (session, &sessions->all, node)
-		sessions->stop.n_left += is_left(session);
+		sessions->stop.n_left += must_save(session);
 	return sessions->stop.n_left == 0;
 }
 
@@ -109,14 +109,14 @@ void sessions_stop_end(struct sessions *sessions, const char *why)
 	struct session *session;
 
 	list_for_each (session, &sessions->all, node) {
-		if (!is_left(session))
+		if (!must_save(session))
 			continue;
 		session->expiring = "shutdown";
 		snprintf(session->not_saved, sizeof(session->not_saved), "%s", why);
 		log_warn(session->name, "is not saved: %s", why);
 	}
 	/* When the last session of a family ends, others may end with it. */
-	while ((session = sessions_first_that_stays(sessions)))
+	while ((session = sessions_first_open(sessions)))
 		session_end(session, "shutdown");
 	if (sessions->stop.n_saved + sessions->stop.n_not_saved > 0)
 		log_info(NULL, "%" PRIu64 " sessions saved, and %zu not", sessions->stop.n_saved,

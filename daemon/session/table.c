@@ -395,9 +395,9 @@ static void freeze(struct session *session, const struct details *details)
 }
 
 /* What comes next does not wait for a checkpoint that would cost much. */
-static void freeze_or_go_on(struct session *session, const struct details *details)
+static void checkpoint_unless_costly(struct session *session, const struct details *details)
 {
-	if (session->dear.until > event_now() && !session->exited)
+	if (session->costly.until > event_now() && !session->exited)
 		session_begin_idle(session);
 	else
 		freeze(session, details);
@@ -500,7 +500,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 			},
 		[SESSION_UNSAVED] =
 			{
-				[EVENT_RUN] = freeze_or_go_on,
+				[EVENT_RUN] = checkpoint_unless_costly,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_SPLIT] = session_drop_split,
 				[EVENT_DEADLINE] = freeze,

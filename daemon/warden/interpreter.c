@@ -377,7 +377,7 @@ void interpreter_rest(struct interpreter *interpreter, size_t size)
 
 void interpreter_unhear(struct interpreter *interpreter, uint64_t us)
 {
-	peer_unhear(&interpreter->peer);
+	peer_push_back(&interpreter->peer);
 	peer_rest(&interpreter->peer, us);
 }
 

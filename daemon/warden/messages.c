@@ -271,7 +271,7 @@ void warden_on_control(struct event_source *source, uint32_t events)
 	if (!r && warden->state != WARDEN_DYING)
 		r = message_handle(warden, frame);
 	if (r == WARDEN_E_LATER)
-		peer_unhear(&warden->peer);
+		peer_push_back(&warden->peer);
 	else if (r)
 		warden_failed(warden, BYTES("its warden broke the protocol"));
 }

@@ -139,7 +139,7 @@ int peer_hear(struct peer *peer, struct bytes *frame)
 	return PEER_E_EMPTY;
 }
 
-void peer_unhear(struct peer *peer)
+void peer_push_back(struct peer *peer)
 {
 	peer->received--;
 	peer->handled = false;

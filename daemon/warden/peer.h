@@ -72,7 +72,7 @@ void peer_hold(struct peer *peer, bool held);
 /* Look at the next frame, at most one a round. It is valid until the round is settled. Returns 0 or PEER_E_*. */
 int peer_hear(struct peer *peer, struct bytes *frame);
 /* It was not handled after all: it comes again. */
-void peer_unhear(struct peer *peer);
+void peer_push_back(struct peer *peer);
 /* Whether a message waits that has not been handled. */
 bool peer_pending(const struct peer *peer);
 

@@ -19,7 +19,7 @@ static int put_place(msgpack_sbuffer *buffer, const char *kind, const char *path
 }
 
 /* What clients have files copied from is no concern of sessions. */
-static bool is_told(const struct pinned *pinned)
+static bool is_listed(const struct pinned *pinned)
 {
 	return pinned->kind != PINNED_IMPORT;
 }
@@ -35,13 +35,13 @@ int places_put(msgpack_sbuffer *buffer, const struct profile *profile, const str
 	int r = 0;
 
 	for (size_t i = 0; i < profile->n_pinned; i++)
-		n += is_told(&profile->pinned[i]);
+		n += is_listed(&profile->pinned[i]);
 	n += sees_packages(profile, config);
 	wire_put_array(buffer, n);
 	for (size_t i = 0; !r && i < profile->n_pinned; i++) {
 		const struct pinned *pinned = &profile->pinned[i];
 
-		if (is_told(pinned))
+		if (is_listed(pinned))
 			r = put_place(buffer, pinned_name(pinned->kind), pinned->path, &pinned->pin);
 	}
 	if (!r && sees_packages(profile, config))

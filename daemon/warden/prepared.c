@@ -125,7 +125,7 @@ static bool is_wanted(const struct prepared *prepared)
 	       nursery->profile->templates == TEMPLATES_AUTO && !nursery->cages->stopping;
 }
 
-static void look_whether_ready(struct prepared *prepared)
+static void check_ready(struct prepared *prepared)
 {
 	struct interpreter *interpreter =
 		prepared->warden->state == WARDEN_READY ? warden_first(prepared->warden) : NULL;
@@ -167,7 +167,7 @@ static void on_timer(struct timer *timer)
 
 	nursery_hand(prepared->nursery);
 	if (prepared->warden && !prepared->ready)
-		look_whether_ready(prepared);
+		check_ready(prepared);
 	else if (event_now() >= end_of(prepared))
 		drop(prepared);
 	else if (!prepared->warden && is_wanted(prepared))

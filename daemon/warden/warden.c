@@ -509,7 +509,7 @@ void warden_join(struct warden *warden, struct tenant *tenant)
 }
 
 /* NULL if all sessions that are left are closing. */
-static struct tenant *first_that_stays(struct warden *warden)
+static struct tenant *first_open_tenant(struct warden *warden)
 {
 	struct tenant *tenant;
 
@@ -534,7 +534,7 @@ void warden_leave(struct warden *warden, struct tenant *tenant)
 	struct interpreter *interpreter;
 
 	/* Others that are leaving too, at the end of the family's life or the daemon's, will not need it. */
-	if (!first_that_stays(warden)) {
+	if (!first_open_tenant(warden)) {
 		warden_kill(warden);
 		return;
 	}
@@ -606,7 +606,7 @@ void warden_failed(struct warden *warden, struct bytes reason)
 	if (list_empty(&warden->tenants))
 		log_error(NULL, "a spare could not be made: %s", warden->reason);
 	/* The end of the last one may be the end of the warden, and of all its sessions. */
-	while ((tenant = first_that_stays(warden)))
+	while ((tenant = first_open_tenant(warden)))
 		tenant->ops->on_failed(tenant);
 	warden_kill(warden);
 }

@@ -64,7 +64,7 @@ struct rule {
 /* Allowed with these arguments only. */
 static const struct rule allowed_with[] = {
 	RULE1(clone, BITS(0, NAMESPACE_FLAGS | CLONE_PTRACE | CLONE_UNTRACED, 0)),
-	/* This changes nothing. It fails if there are other threads, which crowd.c wants to know. */
+	/* This changes nothing. It fails if there are other threads, which threads.c wants to know. */
 	RULE1(unshare, SCMP_CMP64(0, SCMP_CMP_EQ, CLONE_THREAD)),
 	RULE1(mmap, BITS(3, MAP_HUGETLB, 0)),
 	RULE1(mmap2, BITS(3, MAP_HUGETLB, 0)),

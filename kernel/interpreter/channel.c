@@ -29,7 +29,7 @@ static struct {
 	int spare;		 /* keeps a number free for a descriptor that a message brings */
 	bool cramped;		 /* few other descriptors are left */
 	bool alone;		 /* no other thread may run */
-	bool crowded;		 /* there was no room for the last message */
+	bool with_threads;	 /* there was no room for the last message */
 	long nap;		 /* nanoseconds */
 	uint64_t sent, received; /* the numbers of the last messages */
 	char buffer[CHANNEL_SIZE_MAX];
@@ -198,7 +198,7 @@ int exec_channel_wait(void)
 	return r;
 }
 
-bool exec_channel_unheard(void)
+bool exec_channel_has_unread(void)
 {
 	struct timespec moment = {.tv_nsec = MAX(self.nap, NAP_NS)};
 	void *state;
@@ -248,11 +248,11 @@ int exec_channel_try(const struct wire_schema *schema, const void *message)
 	int r;
 
 	/* To look takes less time than to encode. */
-	if (self.crowded && exec_channel_unheard())
+	if (self.with_threads && exec_channel_has_unread())
 		return -EAGAIN;
 	r = encode(schema, message);
-	self.crowded = !r && self.frame.size > CHANNEL_SIZE_MAX && exec_channel_unheard();
-	if (self.crowded)
+	self.with_threads = !r && self.frame.size > CHANNEL_SIZE_MAX && exec_channel_has_unread();
+	if (self.with_threads)
 		return -EAGAIN;
 	if (!r)
 		r = send_encoded();

@@ -34,7 +34,7 @@ int exec_channel_try(const struct wire_schema *schema, const void *message);
 /* Try until it is sent. Returns 0 or -errno. */
 int exec_channel_send(const struct wire_schema *schema, const void *message);
 /* Whether the router has not read all messages yet. Then waits a moment, in which another thread may send. */
-bool exec_channel_unheard(void);
+bool exec_channel_has_unread(void);
 
 /* Whether there is a message that was not received yet. */
 bool exec_channel_waits(void);

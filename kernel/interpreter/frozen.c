@@ -3,8 +3,8 @@
 #include "frozen.h"
 
 #include "channel.h"
-#include "crowd/crowd.h"
 #include "language.h"
+#include "threads/threads.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -34,11 +34,11 @@ static bool others_remain(void)
 {
 	static const struct timespec pause = {.tv_nsec = SETTLE_NS};
 	static bool waited;
-	bool alone = crowd_alone();
+	bool alone = threads_alone();
 
 	for (int tries = 0; !alone && !waited && tries < SETTLE_TRIES; tries++) {
 		(void)nanosleep(&pause, NULL);
-		alone = crowd_alone();
+		alone = threads_alone();
 	}
 	waited = !alone;
 	return !alone;
@@ -60,11 +60,11 @@ static const char *threads_unfaithful(void)
 {
 	const char *why;
 
-	if (crowd_alone())
+	if (threads_alone())
 		return NULL;
-	if (crowd_size() < 0)
+	if (threads_size() < 0)
 		return threads_unseen();
-	why = crowd_unfaithful();
+	why = threads_why_no_copy();
 	return why && threads_known() == 1 && !others_remain() ? NULL : why;
 }
 
@@ -107,7 +107,7 @@ static bool cuda_in_use(void)
 	return count && count(&devices) != CUDA_ERROR_NOT_INITIALIZED;
 }
 
-const char *freeze_unfaithful(void)
+const char *why_no_checkpoint(void)
 {
 	bool cramped = exec_channel_cramped();
 	const char *why = language.unfaithful ? language.unfaithful() : NULL;

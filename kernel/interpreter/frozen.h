@@ -5,7 +5,7 @@
 
 /* Why a frozen copy of this process would not be faithful: a sentence, valid until the next call; NULL if it would
  * be. */
-const char *freeze_unfaithful(void);
+const char *why_no_checkpoint(void);
 
 /* Bytes that only this process holds; 0 if the host does not tell. */
 uint64_t freeze_memory(void);

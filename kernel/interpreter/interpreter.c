@@ -4,7 +4,6 @@
 #include "interpreter.h"
 
 #include "channel.h"
-#include "crowd/crowd.h"
 #include "describe.h"
 #include "frozen.h"
 #include "idle.h"
@@ -15,6 +14,7 @@
 #include "observe/rewriting.h"
 #include "process.h"
 #include "proto/outbuffer.h"
+#include "threads/threads.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -90,7 +90,7 @@ int interpreter_show(const struct wire_schema *schema, const void *message)
 {
 	int r = interpreter_tell(schema, message);
 
-	while (!r && self.watched && exec_channel_unheard())
+	while (!r && self.watched && exec_channel_has_unread())
 		if (language.interrupted && language.interrupted())
 			r = -EINTR;
 	return r;
@@ -196,7 +196,7 @@ static bool is_restless(void)
 {
 	siginfo_t child;
 
-	return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 || idle_has_work() || !crowd_alone();
+	return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 || idle_has_work() || !threads_alone();
 }
 
 static int answer_done(struct language_result *result, uint64_t number)
@@ -208,7 +208,7 @@ static int answer_done(struct language_result *result, uint64_t number)
 				    .data = filled(&result->data),
 				    .error = filled(&result->error),
 				    .report = filled(&result->report),
-				    .unfaithful = bytes_of(freeze_unfaithful())};
+				    .unfaithful = bytes_of(why_no_checkpoint())};
 	struct rewriting rewriting = rewriting_so_far();
 	struct artifacts_found found;
 	int r;
@@ -410,7 +410,7 @@ static int serve_prepare(const struct wire_frame *message)
 	if (language.prepare)
 		prepare_quietly(&prepare);
 	rehearse_idly();
-	(void)freeze_unfaithful(); /* threads of libraries stand still for the first time, which takes longest */
+	(void)why_no_checkpoint(); /* threads of libraries stand still for the first time, which takes longest */
 	output_prepared();
 	return 0;
 }

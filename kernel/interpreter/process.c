@@ -4,7 +4,6 @@
 
 #include "base/fork.h"
 #include "channel.h"
-#include "crowd/crowd.h"
 #include "describe.h"
 #include "files/witness.h"
 #include "frozen.h"
@@ -14,6 +13,7 @@
 #include "observe/output.h"
 #include "observe/positions.h"
 #include "observe/rewriting.h"
+#include "threads/threads.h"
 
 #include "proto/message.h"
 
@@ -38,7 +38,7 @@ static struct {
 	pid_t pid;
 	const struct cage *cage;
 	pid_t copied;	    /* what this one is a copy of, or a fork of the copy */
-	bool crowded;	    /* there are other threads, or were when this copy was made */
+	bool with_threads;  /* there are other threads, or were when this copy was made */
 	char homeless[512]; /* why it lacks the files that it should have; "": it has them */
 } self;
 
@@ -184,19 +184,19 @@ static void let_go(int channel)
 	outlets_cut();
 }
 
-/* All other threads stand still, and hold nothing that is needed here, until others_go_on. Returns NULL, or why
+/* All other threads stand still, and hold nothing that is needed here, until unpark_others. Returns NULL, or why
  * they cannot. */
-static const char *others_stand_still(void)
+static const char *park_others(void)
 {
 	const char *why;
 
-	self.crowded = !crowd_alone();
-	if (!self.crowded)
+	self.with_threads = !threads_alone();
+	if (!self.with_threads)
 		return NULL;
 	if (!output_hold())
 		return "a thread writes, and nobody reads it";
 	exec_channel_alone(true);
-	why = crowd_hold();
+	why = threads_hold();
 	if (why) {
 		exec_channel_alone(false);
 		output_let_go();
@@ -204,21 +204,21 @@ static const char *others_stand_still(void)
 	return why;
 }
 
-static void others_go_on(void)
+static void unpark_others(void)
 {
-	if (!self.crowded)
+	if (!self.with_threads)
 		return;
-	crowd_release();
+	threads_release();
 	exec_channel_alone(false);
 	output_let_go();
 }
 
 /* In a fork of the copy. What is held there can be had only now, so without them nothing can be said. */
-static void others_come_back(void)
+static void revive_others(void)
 {
-	if (!self.crowded)
+	if (!self.with_threads)
 		return;
-	if (crowd_revive() < 0)
+	if (threads_revive() < 0)
 		_exit(1);
 	exec_channel_alone(false);
 	output_let_go();
@@ -248,7 +248,7 @@ static bool await_settle(void)
 
 /* In a fork of the copy: live again, with the router's new descriptors. A branch shares its open files with its
  * parent, which goes on. */
-static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRETER_FDS])
+static int thaw(const struct spawn_message *spawn, const int fds[INTERPRETER_FDS])
 {
 	bool files;
 	int r;
@@ -262,14 +262,15 @@ static int come_alive(const struct spawn_message *spawn, const int fds[INTERPRET
 		_exit(1);
 	files = spawn->hold ? await_settle() : !spawn->reseed;
 	outlets_restore();
-	others_come_back();
+	revive_others();
 	if (files)
 		artifacts_of_others();
 	if (!spawn->reseed)
 		positions_set();
 	if (language.thawed)
-		language.thawed(&(struct language_thaw){
-			.threads_of = self.crowded ? self.copied : 0, .files = files, .branch = spawn->reseed});
+		language.thawed(&(struct language_thaw){.threads_of = self.with_threads ? self.copied : 0,
+							.files = files,
+							.branch = spawn->reseed});
 	rewriting_begin();
 	if (spawn->directory.data)
 		branch_files(spawn->directory, spawn->filled);
@@ -304,7 +305,7 @@ static int serve_spawn(const struct wire_frame *message, bool *alive)
 	pid = fork_in_time(spawn.hold);
 	if (pid == 0) {
 		*alive = true;
-		return come_alive(&spawn, fds);
+		return thaw(&spawn, fds);
 	}
 	exec_channel_drop_fds();
 	spawned = (struct spawned_message){.serial = spawn.serial, .pid = (uint64_t)MAX(pid, 0)};
@@ -347,7 +348,7 @@ static const char *why_not(const struct freeze_message *freeze, uint64_t cell)
 {
 	if (self.homeless[0])
 		return self.homeless;
-	return freeze->cell == cell ? freeze_unfaithful() : "the cell has ended";
+	return freeze->cell == cell ? why_no_checkpoint() : "the cell has ended";
 }
 
 int process_freeze(const struct wire_frame *message, uint64_t cell, const char *why, bool *forked)
@@ -367,7 +368,7 @@ int process_freeze(const struct wire_frame *message, uint64_t cell, const char *
 		why = why_not(&freeze, cell);
 	if (!why) {
 		positions_note();
-		why = others_stand_still();
+		why = park_others();
 	}
 	if (!why)
 		pid = fork_sibling(0, NULL);
@@ -380,7 +381,7 @@ int process_freeze(const struct wire_frame *message, uint64_t cell, const char *
 		return wait_frozen();
 	}
 	if (!why)
-		others_go_on();
+		unpark_others();
 	if (pid > 0)
 		rewriting_begin();
 	exec_channel_drop_fds();

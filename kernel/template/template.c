@@ -5,12 +5,12 @@
 #include "template.h"
 
 #include "cage/cage.h"
-#include "crowd/crowd.h"
 #include "language.h"
 #include "observe/output.h"
 #include "proto/channel.h"
 #include "refusal/changeable.h"
 #include "refusal/policy.h"
+#include "threads/threads.h"
 #include "warden/warden.h"
 
 #include <limits.h>
@@ -142,7 +142,7 @@ static int start(struct template *template, const struct configure_message *conf
 {
 	if (output_install() || changeable_begin(configure->changeable))
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
-	crowd_learn();
+	threads_learn();
 	return say_if_failed(template, language.start(configure, &template->report));
 }
 

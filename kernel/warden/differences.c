@@ -51,21 +51,21 @@ static bool same_content(const struct file *before, const struct file *after)
 	return before->size == after->size && before->content == after->content;
 }
 
-static bool is_told(const struct file *before, const struct file *after)
+static bool is_listed(const struct file *before, const struct file *after)
 {
 	return !before || !after || before->mode != after->mode || !same_content(before, after);
 }
 
 static void count(void *userdata, struct file *after, struct file *before)
 {
-	*(size_t *)userdata += is_told(before, after);
+	*(size_t *)userdata += is_listed(before, after);
 }
 
 static void add(void *userdata, struct file *after, struct file *before)
 {
 	struct differences *all = userdata;
 
-	if (is_told(before, after))
+	if (is_listed(before, after))
 		all->pairs[all->n++] = (struct pair){.before = before, .after = after};
 }
 

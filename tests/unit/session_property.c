@@ -239,7 +239,7 @@ static void world_end(void)
 			fail("nothing happens, and something is not answered", 0);
 	}
 	if (world.warden) {
-		while ((session = sessions_first_that_stays(&world.stage.sessions)))
+		while ((session = sessions_first_open(&world.stage.sessions)))
 			session_end(session, "shutdown");
 		fake_gone(world.warden);
 		settle();

@@ -44,7 +44,7 @@ void stage_end(struct stage *stage)
 	struct session *session;
 	struct list *first;
 
-	while ((session = sessions_first_that_stays(&stage->sessions)))
+	while ((session = sessions_first_open(&stage->sessions)))
 		session_end(session, "shutdown");
 	while ((first = list_first(&stage->sessions.all)))
 		fake_gone(container_of(first, struct session, node)->warden);

@@ -2,7 +2,7 @@
  * of which the second goes on. In each of them every thread must make progress, and find what belongs to it as it
  * was. It cannot run under the thread sanitizer, which has a thread of its own and does not know those of a copy.
  */
-#include "crowd/crowd.h"
+#include "threads/threads.h"
 
 #include "check.h"
 
@@ -439,7 +439,7 @@ static void hold(void)
 {
 	double until = seconds() + PATIENCE_S;
 
-	while (crowd_hold())
+	while (threads_hold())
 		MUST(seconds() < until);
 }
 
@@ -451,10 +451,10 @@ static void next_generation(void)
 	hold();
 	pid = copy();
 	if (pid != 0) {
-		crowd_release();
+		threads_release();
 		MUST(pid > 0);
 		check_progress();
-		(void)crowd_hold(); /* the processor is for the others */
+		(void)threads_hold(); /* the processor is for the others */
 		_exit(status_of(pid) == 0 ? 0 : 1);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -462,7 +462,7 @@ static void next_generation(void)
 		if (pid == 0) {
 			pipe_renew(questions);
 			pipe_renew(answers);
-			MUST(crowd_revive() == 0);
+			MUST(threads_revive() == 0);
 			check_progress();
 			if (i == 1)
 				return;
@@ -565,25 +565,25 @@ static void run_join(void)
 	void *result;
 	pid_t pid;
 
-	MUST(sem_init(&turn, 0, 0) == 0 && sem_init(&never, 0, 0) == 0 && crowd_size() == 0);
+	MUST(sem_init(&turn, 0, 0) == 0 && sem_init(&never, 0, 0) == 0 && threads_size() == 0);
 	hold();
-	crowd_release();
-	MUST(pthread_create(&thread, NULL, ends_when_told, &turn) == 0 && crowd_size() == 1);
+	threads_release();
+	MUST(pthread_create(&thread, NULL, ends_when_told, &turn) == 0 && threads_size() == 1);
 	MUST(pthread_create(&stuck, NULL, never_ends, NULL) == 0);
 	hold();
 	pid = copy();
 	if (pid) {
-		crowd_release();
-		MUST(status_of(pid) == 0 && crowd_number(thread, &remembered) == 0);
+		threads_release();
+		MUST(status_of(pid) == 0 && threads_number(thread, &remembered) == 0);
 		MUST(sem_post(&turn) == 0 && pthread_join(thread, &result) == 0 && result == &turn);
 		return;
 	}
-	MUST(crowd_size() == 0 && crowd_revive() == 0 && crowd_size() == 2);
-	MUST(crowd_number(thread, &remembered) > 0 && *remembered > 0);
+	MUST(threads_size() == 0 && threads_revive() == 0 && threads_size() == 2);
+	MUST(threads_number(thread, &remembered) > 0 && *remembered > 0);
 	check_named(thread);
 	MUST(pthread_cancel(stuck) == 0 && pthread_join(stuck, &result) == 0 && result == PTHREAD_CANCELED);
 	MUST(sem_post(&turn) == 0 && pthread_join(thread, &result) == 0 && result == &turn);
-	while (crowd_size() > 0) /* its last steps */
+	while (threads_size() > 0) /* its last steps */
 		sched_yield();
 	MUST(pthread_create(&thread, NULL, ends_when_told, NULL) == 0);
 	check_named(thread);
@@ -658,15 +658,15 @@ static void run_endless(void)
 		hold();
 		pid = i % 10 == 0 ? copy() : -1;
 		if (pid == 0) {
-			MUST(crowd_revive() == 0);
+			MUST(threads_revive() == 0);
 			nanosleep(&moment, NULL);
-			MUST(crowd_size() == (int)ARRAY_SIZE(calls));
+			MUST(threads_size() == (int)ARRAY_SIZE(calls));
 			_exit(0);
 		}
-		crowd_release();
+		threads_release();
 		MUST(pid < 0 || status_of(pid) == 0);
 	}
-	MUST(crowd_size() == (int)ARRAY_SIZE(calls));
+	MUST(threads_size() == (int)ARRAY_SIZE(calls));
 }
 
 /* Calls with a limit: both copies wait for as long as was said, and none ends with EINTR. */
@@ -797,11 +797,11 @@ static void run_limited(void)
 		hold();
 		copies[i] = copy();
 		if (copies[i] == 0) {
-			MUST(crowd_revive() == 0);
+			MUST(threads_revive() == 0);
 			all_have_waited(begin);
 			_exit(0);
 		}
-		crowd_release();
+		threads_release();
 	}
 	all_have_waited(begin);
 	for (size_t i = 0; i < ARRAY_SIZE(copies); i++)
@@ -842,11 +842,11 @@ static void run_robust(void)
 	hold();
 	pid = copy();
 	if (pid == 0) {
-		MUST(crowd_revive() == 0);
+		MUST(threads_revive() == 0);
 		let_go_of_robust(thread);
 		_exit(0);
 	}
-	crowd_release();
+	threads_release();
 	let_go_of_robust(thread);
 	MUST(status_of(pid) == 0);
 }
@@ -884,17 +884,17 @@ static void run_deaf(void)
 		sched_yield();
 	begin = seconds();
 	for (int i = 0; i < 20; i++) {
-		why = crowd_hold();
+		why = threads_hold();
 		MUST(why && strcmp(why, "thread deaf? blocks all signals, so it cannot be copied") == 0);
-		MUST(crowd_unfaithful());
+		MUST(threads_why_no_copy());
 	}
 	MUST(seconds() - begin < 4); /* it has 0.3 s only once */
 	let_in = 2;
 	while (let_in != 3)
 		sched_yield();
 	hold(); /* the one signal that was on its way did nothing */
-	crowd_release();
-	MUST(!crowd_unfaithful());
+	threads_release();
+	MUST(!threads_why_no_copy());
 }
 
 static int bare_thread(void *unused)
@@ -918,7 +918,7 @@ static void run_strange(void)
 	MUST(clone(bare_thread, stack + sizeof(stack), flags, NULL, NULL, memory + 4096) > 0);
 	while (!let_in)
 		sched_yield();
-	why = crowd_hold();
+	why = threads_hold();
 	MUST(why && strstr(why, "is not one of libc's"));
 }
 
@@ -954,7 +954,7 @@ static void run_churn(void)
 		for (int i = 0; i < 20; i++)
 			sched_yield();
 		MUST(memcmp(before, counts, sizeof(counts)) == 0);
-		crowd_release();
+		threads_release();
 		if (seconds() > until)
 			break;
 	}
@@ -964,9 +964,9 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		generations = atoi(argv[1]);
-	crowd_learn();
+	threads_learn();
 #ifndef __x86_64__
-	CHECK(crowd_hold() && crowd_unfaithful() && crowd_revive() == -ENOSYS);
+	CHECK(threads_hold() && threads_why_no_copy() && threads_revive() == -ENOSYS);
 	return check_report();
 #endif
 	in_child(run_join);

@@ -3,11 +3,11 @@
  * copy threads, and the reason names the thread that does not stand still.
  *
  * A thread keeps in the copy the number that libc remembers, though the kernel gives it another: recursive mutexes,
- * and locks that are held for writing, know their holder by it. crowd_number tells the kernel's.
+ * and locks that are held for writing, know their holder by it. threads_number tells the kernel's.
  *
  * A handler touches its member only as long as nobody else does: the states say who. It makes its system calls
  * itself, since libc's would set errno and may be a session's own. */
-#include "crowd.h"
+#include "threads.h"
 
 #include "machine.h"
 
@@ -32,7 +32,7 @@
 #define LATE_NS 2000000
 #define LOOK_NS 1000000
 
-int crowd_size(void)
+int threads_size(void)
 {
 	struct stat status;
 
@@ -42,11 +42,11 @@ int crowd_size(void)
 
 /* The kernel lets a process of one thread "unshare" the others, which changes nothing, and refuses it to one of
  * several. */
-bool crowd_alone(void)
+bool threads_alone(void)
 {
 	if (syscall(SYS_unshare, CLONE_THREAD) == 0)
 		return true;
-	return errno != EINVAL && crowd_size() == 0;
+	return errno != EINVAL && threads_size() == 0;
 }
 
 #if CROWD_MACHINE
@@ -136,7 +136,7 @@ static int get(const int *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-int crowd_epoch(void)
+int threads_epoch(void)
 {
 	return get(&self.epoch);
 }
@@ -262,7 +262,7 @@ static void handler_install(void)
 {
 	struct action ours = {.handler = handler(),
 			      .flags = SA_RESTORER | SA_SIGINFO | SA_RESTART | SA_ONSTACK,
-			      .restorer = *(void *[]){(void *)(uintptr_t)crowd_restorer},
+			      .restorer = *(void *[]){(void *)(uintptr_t)threads_restorer},
 			      .mask = UINT64_MAX};
 	struct action before = {0};
 
@@ -277,13 +277,13 @@ static void handler_remove(void)
 	CALL(rt_sigaction, SIGNAL, &self.before, NULL, sizeof(self.before.mask));
 }
 
-void crowd_learn(void)
+void threads_learn(void)
 {
 	char *pointer = thread_pointer(), *robust = NULL, *address = NULL;
 	unsigned long features = 0;
 
-	crowd_numbers();
-	crowd_waits();
+	threads_numbers();
+	threads_waits();
 	if (CALL(get_robust_list, 0, &robust, &self.robust_size) < 0 || !robust ||
 	    CALL(prctl, PR_GET_TID_ADDRESS, &address) < 0)
 		self.never = "this kernel does not tell what belongs to a thread";
@@ -502,7 +502,7 @@ static const char *gather(void)
 	return why ? why : who_is(STRANGE, "is not one of libc's");
 }
 
-void crowd_release(void)
+void threads_release(void)
 {
 	for (int i = 0; i < self.n; i++) {
 		(void)change(&self.members[i].state, ASKED, LATE);
@@ -514,7 +514,7 @@ void crowd_release(void)
 		handler_remove();
 }
 
-const char *crowd_hold(void)
+const char *threads_hold(void)
 {
 	const char *why = self.never;
 
@@ -523,32 +523,32 @@ const char *crowd_hold(void)
 		members_recall();
 		why = gather();
 		if (why)
-			crowd_release();
+			threads_release();
 	}
 	self.held = why ? -1 : members_that(STANDS);
 	return why;
 }
 
-int crowd_held(void)
+int threads_held(void)
 {
 	return self.held;
 }
 
-const char *crowd_unfaithful(void)
+const char *threads_why_no_copy(void)
 {
 	const char *why;
 
-	if (self.held >= crowd_size())
+	if (self.held >= threads_size())
 		return NULL;
-	why = crowd_hold();
+	why = threads_hold();
 	if (!why)
-		crowd_release();
+		threads_release();
 	return why;
 }
 
 /* When the thread has ended, what libc remembered is cleared, and then another thread's. While numbers.c lends libc
  * the kernel's number, it is that one. */
-pid_t crowd_number(pthread_t thread, int **remembered)
+pid_t threads_number(pthread_t thread, int **remembered)
 {
 	for (int i = 0; i < self.n_renamed; i++) {
 		const struct renamed *renamed = &self.renamed[i];
@@ -565,7 +565,7 @@ pid_t crowd_number(pthread_t thread, int **remembered)
 
 /* ---- in a copy ---- */
 
-void crowd_come_back(struct member *member)
+void threads_come_back(struct member *member)
 {
 	CALL(set_robust_list, member->pointer + self.robust, self.robust_size);
 	if (&__rseq_size && __rseq_size)
@@ -578,7 +578,7 @@ void crowd_come_back(struct member *member)
 	wake(&self.back);
 	while (!get(&self.gate))
 		wait_on(&self.gate, 0, 0);
-	crowd_return(member->context);
+	threads_return(member->context);
 }
 
 static long come_back(struct member *member)
@@ -586,7 +586,7 @@ static long come_back(struct member *member)
 	unsigned long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
 			      CLONE_SETTLS | CLONE_CHILD_CLEARTID;
 	uintptr_t stack = ((uintptr_t)member->context - 512) & ~(uintptr_t)15;
-	long number = crowd_clone(flags, (void *)stack, NULL, member->address, member->pointer, member);
+	long number = threads_clone(flags, (void *)stack, NULL, member->address, member->pointer, member);
 
 	if (number <= 0)
 		return number;
@@ -598,7 +598,7 @@ static long come_back(struct member *member)
 }
 
 /* Signals are blocked until each thread has its own mask again, by the return from its signal. */
-static long all_come_back(void)
+static long recreate_threads(void)
 {
 	uint64_t all = UINT64_MAX, before = 0;
 	long r = 0;
@@ -615,14 +615,14 @@ static long all_come_back(void)
 
 /* Nobody runs on before each thread has its own name and processors again: a thread would undo it if another one
  * had changed them meanwhile. */
-int crowd_revive(void)
+int threads_revive(void)
 {
 	long r;
 	int back;
 
 	self.gate = self.back = self.n_renamed = 0;
 	self.epoch++;
-	r = all_come_back();
+	r = recreate_threads();
 	if (r)
 		return (int)r;
 	while ((back = get(&self.back)) < members_that(STANDS))
@@ -635,42 +635,42 @@ int crowd_revive(void)
 
 #else
 
-void crowd_learn(void)
+void threads_learn(void)
 {
-	crowd_numbers();
-	crowd_waits();
+	threads_numbers();
+	threads_waits();
 }
 
-const char *crowd_hold(void)
-{
-	return "threads cannot be copied on this kind of processor";
-}
-
-const char *crowd_unfaithful(void)
+const char *threads_hold(void)
 {
 	return "threads cannot be copied on this kind of processor";
 }
 
-int crowd_held(void)
+const char *threads_why_no_copy(void)
+{
+	return "threads cannot be copied on this kind of processor";
+}
+
+int threads_held(void)
 {
 	return 0;
 }
 
-int crowd_epoch(void)
+int threads_epoch(void)
 {
 	return 0;
 }
 
-void crowd_release(void)
+void threads_release(void)
 {
 }
 
-int crowd_revive(void)
+int threads_revive(void)
 {
 	return -ENOSYS;
 }
 
-pid_t crowd_number(pthread_t thread, int **remembered)
+pid_t threads_number(pthread_t thread, int **remembered)
 {
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* Functions that name a thread to the kernel by the number that libc remembers. For a thread that has got another
  * one in a copy they would fail, or mean somebody else. This executable takes them over from libc, as output.c does
  * with write(). */
-#include "crowd.h"
+#include "threads.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -30,13 +30,13 @@ static struct {
 	FUNCTIONS(POINTER_OF)
 } libc;
 
-void crowd_numbers(void)
+void threads_numbers(void)
 {
 	FUNCTIONS(FIND)
 }
 
-/* Libraries may call a function before crowd_learn. */
-#define LIBC(name) (libc.name ? (void)0 : crowd_numbers(), libc.name)
+/* Libraries may call a function before threads_learn. */
+#define LIBC(name) (libc.name ? (void)0 : threads_numbers(), libc.name)
 
 /* A thread that blocks all signals is not copied: the number would be another one in the middle of a function. */
 static uint64_t signals_block(void)
@@ -58,7 +58,7 @@ static pid_t number_of(pthread_t thread)
 {
 	int *remembered;
 
-	return crowd_number(thread, &remembered);
+	return threads_number(thread, &remembered);
 }
 
 static int send(pid_t number, int signal)
@@ -143,7 +143,7 @@ int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 {
 	WHOLE;
 	int *remembered;
-	pid_t number = crowd_number(thread, &remembered);
+	pid_t number = threads_number(thread, &remembered);
 
 	return number ? getattr_lending(thread, attributes, remembered, number)
 		      : LIBC(pthread_getattr_np)(thread, attributes);

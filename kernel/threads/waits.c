@@ -4,7 +4,7 @@
  *
  * Another signal that came at the same moment is not told to the caller. Callers that count on that have a time
  * limit, or are wrong anyway: the signal may come before the call. */
-#include "crowd.h"
+#include "threads.h"
 
 #include "proto/clock.h"
 
@@ -42,17 +42,17 @@ static struct {
 	FUNCTIONS(POINTER_OF)
 } libc;
 
-void crowd_waits(void)
+void threads_waits(void)
 {
 	FUNCTIONS(FIND)
 }
 
-/* Libraries may call a function before crowd_learn. */
-#define LIBC(name) (libc.name ? (void)0 : crowd_waits(), libc.name)
+/* Libraries may call a function before threads_learn. */
+#define LIBC(name) (libc.name ? (void)0 : threads_waits(), libc.name)
 
 static bool begins_again(int epoch, bool interrupted)
 {
-	return interrupted && crowd_epoch() != epoch;
+	return interrupted && threads_epoch() != epoch;
 }
 
 /* The value of @call, which is made again as long as it is interrupted for a copy. */
@@ -60,7 +60,7 @@ static bool begins_again(int epoch, bool interrupted)
 	__extension__({                                                                                            \
 		int epoch_, result_;                                                                               \
 		do {                                                                                               \
-			epoch_ = crowd_epoch();                                                                    \
+			epoch_ = threads_epoch();                                                                  \
 			result_ = (call);                                                                          \
 		} while (begins_again(epoch_, result_ < 0 && errno == EINTR));                                     \
 		result_;                                                                                           \
@@ -168,7 +168,7 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, str
 	int epoch, r;
 
 	do {
-		epoch = crowd_epoch();
+		epoch = threads_epoch();
 		r = LIBC(clock_nanosleep)(clock, flags, &left, relative ? &left : NULL);
 	} while (begins_again(epoch, r == EINTR));
 	if (r == EINTR && relative && rest)

@@ -3,8 +3,8 @@
  * made for each, with the old one's thread-local memory, and returns from that signal.
  *
  * While the others stand still they may hold any lock, and no lock of the language's may change hands. So between
- * crowd_hold and crowd_release, and in the copy until crowd_revive, nothing may take a lock, allocate memory, or
- * run the language. */
+ * threads_hold and threads_release, and in the copy until threads_revive, nothing may take a lock, allocate memory,
+ * or run the language. */
 #pragma once
 
 #include "proto/base.h"
@@ -13,38 +13,39 @@
 
 /* In the template, while it has one thread and no filter of system calls: find out where libc keeps what belongs
  * to a thread. */
-void crowd_learn(void);
+void threads_learn(void);
 
-/* Whether there is no other thread. It takes less than crowd_size, and no /proc; one that ends may still count. */
-bool crowd_alone(void);
+/* Whether there is no other thread. It takes less than threads_size, and no /proc; one that ends may still count.
+ */
+bool threads_alone(void);
 
 /* How many other threads there are, or -1 if that cannot be seen. One that ends may still be counted. */
-int crowd_size(void);
+int threads_size(void);
 
 /* Make all other threads stand still. Returns NULL; or why they do not: then all of them run on. Signals that come
  * too late find nobody who waits, and do nothing. The reason is valid until the next call. */
-const char *crowd_hold(void);
+const char *threads_hold(void);
 
 /* How many stood still the last time. */
-int crowd_held(void);
+int threads_held(void);
 
 /* Whether a copy could be made now, as far as can be told: why not, or NULL. Tries it if the last try has failed,
  * or if there are other threads than then. */
-const char *crowd_unfaithful(void);
+const char *threads_why_no_copy(void);
 
-/* After crowd_hold, in the process that was copied: all run on. */
-void crowd_release(void);
+/* After threads_hold, in the process that was copied: all run on. */
+void threads_release(void);
 
-/* After crowd_hold, in a copy: all are there again and run on. On failure, -errno, none of them runs, and the
+/* After threads_hold, in a copy: all are there again and run on. On failure, -errno, none of them runs, and the
  * process must end at once. */
-int crowd_revive(void);
+int threads_revive(void);
 
 /* The kernel's number of @thread if libc remembers another one, which is then at @remembered; or 0. */
-pid_t crowd_number(pthread_t thread, int **remembered);
+pid_t threads_number(pthread_t thread, int **remembered);
 
 /* Changes whenever threads that stood still run on, also in a copy. */
-int crowd_epoch(void);
+int threads_epoch(void);
 
-/* For crowd_learn: find the functions of libc that numbers.c and waits.c replace. */
-void crowd_numbers(void);
-void crowd_waits(void);
+/* For threads_learn: find the functions of libc that numbers.c and waits.c replace. */
+void threads_numbers(void);
+void threads_waits(void);

@@ -19,14 +19,14 @@ struct member;
 
 /* What a new thread runs. It does not return, but a sanitizer that knew this would look for the stack of a thread
  * that libc has not made. */
-void crowd_come_back(struct member *member);
+void threads_come_back(struct member *member);
 
-/* Make a thread that runs crowd_come_back(@member) below @stack. Returns its number, or -errno. */
-long crowd_clone(unsigned long flags, void *stack, int *parent_tid, int *child_tid, void *tls,
-		 struct member *member);
+/* Make a thread that runs threads_come_back(@member) below @stack. Returns its number, or -errno. */
+long threads_clone(unsigned long flags, void *stack, int *parent_tid, int *child_tid, void *tls,
+		   struct member *member);
 
 /* Go on where the signal with this context has interrupted the thread. */
-void crowd_return(ucontext_t *context);
+void threads_return(ucontext_t *context);
 
 #if defined(__x86_64__)
 
@@ -34,7 +34,7 @@ void crowd_return(ucontext_t *context);
 #define RSEQ_SIGNATURE 0x53053053
 #define SA_RESTORER 0x04000000UL
 
-void crowd_restorer(void);
+void threads_restorer(void);
 
 static inline long raw(long call, long a, long b, long c, long d, long e, long f)
 {
