@@ -71,14 +71,6 @@ static const struct file *file_linked(const struct capture *capture, const struc
 	return NULL;
 }
 
-static void lack(struct capture *capture, struct file *file, const char *why)
-{
-	file->content = blob_drop(capture->store, file->content);
-	file->unkept = true;
-	manifest_lacks(capture->found, file->path, why);
-	file_end(capture);
-}
-
 static const char *reason(int r)
 {
 	if (r == -ENOBUFS || r == -EFBIG)
@@ -88,6 +80,31 @@ static const char *reason(int r)
 	if (r == -ELOOP || r == -ENOTDIR)
 		return "it was replaced meanwhile";
 	return strerror(-r);
+}
+
+/* What was kept of it last is better than nothing. Its size and times are those of then, so the next look takes it
+ * for changed. */
+static void content_before(const struct capture *capture, struct file *file)
+{
+	const struct file *before = file_before(capture, file);
+
+	if (!before || !before->content)
+		return;
+	file->content = blob_use(before->content);
+	file->size = before->size;
+	file->stored = before->stored;
+	file->modified = before->modified;
+	file->changed = before->changed;
+	file->unkept = false;
+}
+
+static void lack(struct capture *capture, struct file *file, int r)
+{
+	file->content = blob_drop(capture->store, file->content);
+	file->unkept = true;
+	content_before(capture, file);
+	manifest_lacks(capture->found, file->path, reason(r));
+	file_end(capture);
 }
 
 /* ---- copying one ---- */
@@ -206,7 +223,7 @@ static int file_copy(struct capture *capture, struct file *file)
 		return 1;
 	}
 	if (r)
-		lack(capture, file, reason(r));
+		lack(capture, file, r);
 	else if (file->content && file->content->uses == 1)
 		capture->kept += file->content->stored;
 	file_end(capture);

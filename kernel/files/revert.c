@@ -875,8 +875,11 @@ struct manifest *revert_result(struct revert *revert)
 			file = seen(&reach, then, failed);
 		else
 			file = file_use(known(revert, &there, then));
-		if (!file && !failed) /* it is there, where nobody may look */
+		/* It is there, where nobody may look; or it has been written to since, which the next look sees. */
+		if (!failed && (!file || (S_ISREG(file->mode) && file->size != then->size))) {
+			file_drop(revert->store, file);
 			file = file_use(then);
+		}
 		result->changing |= file && file->changing;
 		if (file && manifest_add(revert->store, result, file))
 			result = manifest_drop(revert->store, result);

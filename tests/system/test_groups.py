@@ -277,6 +277,8 @@ def test_users_have_equal_shares_of_the_processors(start_daemon: Callable[..., D
     daemon = start_daemon({"profile default": {"preload": ""}, "profile other": {"preload": ""}})
     daemon.share()
     client = daemon.client()
+    client.exec("1", "one")
+    daemon.as_user(USER, "c.exec('1', 'm0')")
     client.start(BUSY, "one", timeout=600)
     daemon.as_user(USER, "\n".join(f"c.start({BUSY!r}, 'm{n}', timeout=600)" for n in range(6)) + "\nc.list()")
     shares = [

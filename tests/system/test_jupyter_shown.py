@@ -168,7 +168,7 @@ def plain(told: Any, mime: str = "") -> Any:
 
 
 # What a session says besides, for a person.
-ASIDE = re.compile(r"blocked: .*\n|.* decides this\.\n")
+ASIDE = re.compile(r"[Bb]locked: .*\n|.* decides this\.\n")
 # A form that fails: ipykernel publishes an error in a cell that is fine, a session writes a line.
 FAILED = re.compile(r"A\._\w+_: ValueError: no\n")
 
@@ -293,20 +293,6 @@ def test_where_a_session_says_more(both: tuple[Client, Client]) -> None:
             assert len(told) > 1 + len(texts), "the failure is told"
 
 
-@pytest.mark.parametrize("code", ["exit()", "quit()", "exit(3)"])
-def test_exit(both: tuple[Client, Client], code: str) -> None:
-    """ipykernel asks its client to leave, and ends. A session stays, and says how to end it."""
-    with ipykernel() as other:
-        reply = other.reply(other.start(code), timeout=60)["content"]
-    assert (reply["status"], [it["source"] for it in reply["payload"]]) == ("ok", ["ask_exit"])
-    client = both[0]
-    client.run("kept = 41")
-    error = client.error(code)
-    assert error["ename"] == "SystemExit" and "to end the session" in error["evalue"] and error["payload"] == []
-    assert client.value("kept + 1") == "42"
-    assert client.value(code.partition("(")[0]).startswith("Use ")
-
-
 def test_numbers_of_what_was_shown(both: tuple[Client, Client]) -> None:
     for code in ("'a'", "_ + 'b'", "max(Out)", "_i"):
         assert told_by(both[0], code) == told_by(both[1], code)
@@ -325,3 +311,17 @@ def test_expressions_of_a_client(both: tuple[Client, Client]) -> None:
         told.append(plain(it.reply(name)["content"]["user_expressions"]))
         it.until_idle(name)
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("code", ["exit()", "quit()", "exit(3)"])
+def test_exit(both: tuple[Client, Client], code: str) -> None:
+    """ipykernel asks its client to leave, and ends. A session stays, and says how to end it."""
+    with ipykernel() as other:
+        reply = other.reply(other.start(code), timeout=60)["content"]
+    assert (reply["status"], [it["source"] for it in reply["payload"]]) == ("ok", ["ask_exit"])
+    client = both[0]
+    client.run("kept = 41")
+    error = client.error(code)
+    assert error["ename"] == "SystemExit" and "to end the session" in error["evalue"] and error["payload"] == []
+    assert client.value("kept + 1") == "42"
+    assert client.value(code.partition("(")[0]).startswith("Use ")
