@@ -7,7 +7,7 @@
 #define SHARE_NAME_SIZE 32
 
 struct cpu_share {
-	char name[SHARE_NAME_SIZE]; /* ""; there is none, and groups stand beside the shares */
+	char name[SHARE_NAME_SIZE]; /* "": there is none, and groups stand beside the shares */
 	bool made;
 };
 
