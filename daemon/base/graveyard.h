@@ -2,7 +2,7 @@
  * of its own for this, so its other nodes may still be linked. */
 #pragma once
 
-#include "list.h"
+#include "proto/list.h"
 
 /* In the object; all zeroes before it is buried. */
 struct grave {

@@ -2,7 +2,7 @@
  * of this process, so nobody who chooses a name can choose its bucket. */
 #pragma once
 
-#include "list.h"
+#include "proto/list.h"
 
 struct table_node {
 	struct list list; /* in its bucket */

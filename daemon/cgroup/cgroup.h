@@ -8,8 +8,8 @@
  * Which controllers there are is found out by using them. */
 #pragma once
 
-#include "base/event.h"
 #include "home.h"
+#include "proto/event.h"
 
 struct hierarchy {
 	unsigned version;

@@ -2,7 +2,7 @@
  * file is on the disk, so the router waits for no disk. It ends when the router closes its channel, or dies. */
 #pragma once
 
-#include "base/event.h"
+#include "proto/event.h"
 #include "proto/sha256.h"
 
 #include <sys/types.h>

@@ -2,9 +2,9 @@
  * user. */
 #pragma once
 
-#include "base/event.h"
 #include "base/graveyard.h"
 #include "base/text.h"
+#include "proto/event.h"
 #include "user.h"
 #include "zmtp.h"
 

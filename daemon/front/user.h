@@ -8,8 +8,8 @@
  * not refused, but connection.c bounds them. */
 #pragma once
 
-#include "base/event.h"
 #include "base/table.h"
+#include "proto/event.h"
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
  * it is emptied, and must not delay others. */
 #pragma once
 
-#include "base/list.h"
+#include "proto/list.h"
 
 #include "proto/paths.h"
 

@@ -2,7 +2,7 @@
  * is in the kernel's hands, even if the sender dies. */
 #pragma once
 
-#include "base/list.h"
+#include "proto/list.h"
 
 #define STORE_FDS_MAX 8
 

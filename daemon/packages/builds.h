@@ -2,8 +2,8 @@
  * all that its outcome depends on. This room does not know who waits: sessions look for the build of their key. */
 #pragma once
 
-#include "base/event.h"
 #include "config/config.h"
+#include "proto/event.h"
 #include "store.h"
 
 struct breaker;

@@ -1,7 +1,7 @@
 /* The calls of a cell that wait. */
 #include "calls.h"
 
-#include "base/event.h"
+#include "proto/event.h"
 
 #define NAME_MAX_BYTES 128
 /* Of what is kept of a reason. */

@@ -2,8 +2,8 @@
  * client.h. */
 #pragma once
 
-#include "base/event.h"
 #include "front/front.h"
+#include "proto/event.h"
 
 #include "proto/message.h"
 

@@ -2,7 +2,7 @@
  * does not undo it, so the client is told. The list is bounded: of the oldest only the number is kept. */
 #pragma once
 
-#include "base/list.h"
+#include "proto/list.h"
 
 #include "proto/wire.h"
 

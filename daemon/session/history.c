@@ -1,7 +1,7 @@
 /* The tree of checkpoints. */
 #include "history.h"
 
-#include "base/event.h"
+#include "proto/event.h"
 
 #include <stdio.h>
 

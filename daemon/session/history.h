@@ -3,7 +3,7 @@
  * session kills the frozen interpreters. */
 #pragma once
 
-#include "base/list.h"
+#include "proto/list.h"
 #include "warden/deeds.h"
 
 #define CHECKPOINT_NAME_MAX 64

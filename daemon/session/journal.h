@@ -2,7 +2,7 @@
  * to the router, so it survives interpreters. It knows which cells the present state comes from. */
 #pragma once
 
-#include "base/list.h"
+#include "proto/list.h"
 
 #include "proto/wire.h"
 

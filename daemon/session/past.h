@@ -4,10 +4,10 @@
  * no id and are not in it. */
 #pragma once
 
-#include "base/list.h"
 #include "files/copier.h"
 #include "files/saved.h"
 #include "name.h"
+#include "proto/list.h"
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
  * then on, and so are its calls. */
 #pragma once
 
-#include "base/event.h"
+#include "proto/event.h"
 
 #include <msgpack.h>
 

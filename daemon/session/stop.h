@@ -2,7 +2,7 @@
  * settings say; then all end. */
 #pragma once
 
-#include "base/list.h"
+#include "proto/list.h"
 
 #include "proto/wire.h"
 

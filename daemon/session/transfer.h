@@ -2,8 +2,8 @@
  * given up, and so are all when their session goes. */
 #pragma once
 
-#include "base/event.h"
 #include "files/files.h"
+#include "proto/event.h"
 
 #define TRANSFERS_MAX 16
 

@@ -2,8 +2,8 @@
  * state. They ask which there are afterwards. */
 #pragma once
 
-#include "base/event.h"
-#include "base/list.h"
+#include "proto/event.h"
+#include "proto/list.h"
 
 struct address;
 struct session;

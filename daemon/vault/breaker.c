@@ -6,9 +6,9 @@
  * its only thing. */
 #include "breaker.h"
 
-#include "base/event.h"
 #include "base/log.h"
 #include "fault.h"
+#include "proto/event.h"
 
 #include "proto/wire.h"
 

@@ -1,8 +1,8 @@
 /* Messages to the keeper about processes and workspaces. */
 #include "errand.h"
 
-#include "base/event.h"
 #include "base/log.h"
+#include "proto/event.h"
 
 #include "proto/channel.h"
 #include "proto/paths.h"

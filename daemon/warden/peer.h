@@ -3,7 +3,7 @@
  * and said nothing, and the next one does it all again. */
 #pragma once
 
-#include "base/event.h"
+#include "proto/event.h"
 
 #include "proto/link.h"
 #include "proto/wire.h"

@@ -12,8 +12,8 @@
  * what there is afterwards is allowed. */
 #pragma once
 
-#include "base/event.h"
 #include "config/config.h"
+#include "proto/event.h"
 #include "proto/message.h"
 
 struct cages;

@@ -1,7 +1,7 @@
 /* Descriptors and deadlines. */
 #include "check.h"
 
-#include "base/event.h"
+#include "proto/event.h"
 
 #include <fcntl.h>
 

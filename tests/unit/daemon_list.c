@@ -1,6 +1,6 @@
 /* Lists refuse to be fused, in every build; and what is buried needs no list. */
 #include "base/graveyard.h"
-#include "base/list.h"
+#include "proto/list.h"
 
 #include "check.h"
 

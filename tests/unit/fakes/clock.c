@@ -1,6 +1,6 @@
 #include "fakes/clock.h"
 
-#include "base/event.h"
+#include "proto/event.h"
 
 uint64_t fake_now = 1000000;
 

@@ -341,3 +341,20 @@ void timer_run(struct event_loop *loop, struct slice *slice)
 		timer->fn(timer);
 	}
 }
+
+int timer_set_in(struct event_loop *loop, struct timer *timer, double seconds, void (*fn)(struct timer *timer))
+{
+	return timer_set(loop, timer, event_now() + (uint64_t)(MAX(seconds, 0.0) * 1e6), fn);
+}
+
+int event_round(struct event_loop *loop)
+{
+	struct slice all = {.until = UINT64_MAX, .things = SIZE_MAX, .few = SIZE_MAX};
+	int r = event_wait(loop, timer_wait(loop));
+
+	if (r)
+		return r;
+	event_dispatch(loop, &all);
+	timer_run(loop, &all);
+	return 0;
+}

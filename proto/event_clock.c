@@ -1,7 +1,7 @@
 /* The clock of the loop. */
 #include "event.h"
 
-#include "proto/clock.h"
+#include "clock.h"
 
 uint64_t event_now(void)
 {

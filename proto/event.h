@@ -1,5 +1,6 @@
-/* The loop of the router: descriptors in one epoll set, deadlines in one heap. Ready sources take turns: the
- * next turn is that of the party whose sources have taken the least time. */
+/* The event loop: descriptors in one epoll set, deadlines in one heap. Ready sources take turns: the next turn is
+ * that of the party whose sources have taken the least time. The router has one party a user; a program of one
+ * party calls event_round. */
 #pragma once
 
 #include "list.h"
@@ -80,6 +81,8 @@ int event_wait(struct event_loop *loop, int ms);
 /* Handle ready sources until @slice is used up. The others wait for the next round. A source that is removed
  * meanwhile is not called. */
 void event_dispatch(struct event_loop *loop, struct slice *slice);
+/* All of it once: wait until something is ready or due, and handle it. Returns 0 or -errno. */
+int event_round(struct event_loop *loop);
 /* Whether somebody waits for a turn. */
 bool event_pending(const struct event_loop *loop);
 
@@ -109,6 +112,8 @@ static inline double event_seconds(uint64_t us)
 
 /* Arm, or arm anew. Returns 0 or -ENOMEM. */
 int timer_set(struct event_loop *loop, struct timer *timer, uint64_t deadline, void (*fn)(struct timer *timer));
+/* The same, so many seconds from now. */
+int timer_set_in(struct event_loop *loop, struct timer *timer, double seconds, void (*fn)(struct timer *timer));
 void timer_clear(struct event_loop *loop, struct timer *timer);
 /* Milliseconds until the next deadline, rounded up; -1 = none. */
 int timer_wait(const struct event_loop *loop);

@@ -2,10 +2,11 @@
  * the router went on with two lists fused, it might write down nonsense. */
 #include "list.h"
 
-#include "log.h"
+#include <stdio.h>
+#include <stdlib.h>
 
 void list_broken(const char *why)
 {
-	log_error(NULL, "broken list: %s", why);
+	dprintf(STDERR_FILENO, "broken list: %s\n", why);
 	abort();
 }
