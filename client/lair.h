@@ -877,11 +877,12 @@ struct lair_counters {
 	uint64_t saving;	    /* while the daemon stops: how many sessions are still to be saved */
 	uint64_t timed_out, out_of_memory, crashed; /* cells that were stopped at their timeout, had too much
 						     * memory, or ended their interpreter */
-	uint64_t rolled_back;	   /* how often a session went back because its interpreter was lost */
-	uint64_t audit_missed;	   /* lines that the audit log does not have */
-	struct lair_items loading; /* of text: profiles that still import what they preload */
-	struct lair_items times;   /* of struct lair_times, shortest first: cells since laird was started */
-	double ran, waited;	   /* the sums of their times */
+	uint64_t rolled_back;	     /* how often a session went back because its interpreter was lost */
+	uint64_t audit_missed;	     /* lines that the audit log does not have */
+	struct lair_items loading;   /* of text: profiles that still import what they preload */
+	struct lair_items languages; /* of text: of the profiles, in their order */
+	struct lair_items times;     /* of struct lair_times, shortest first: cells since laird was started */
+	double ran, waited;	     /* the sums of their times */
 };
 
 /* How many cells took so long, and longer than the one before it says. */

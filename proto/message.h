@@ -534,7 +534,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define LIST_REPLY_FIELDS(F, m) F(m, RAW, sessions, REQUIRED)
 /* timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session went
  * back. audit_missed: lines. loading: profiles. times: an array of cell_times, shortest first. ran, waited: the
- * sums of these times in seconds. */
+ * sums of these times in seconds. languages: of the profiles, in their order. */
 #define STATS_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, REAL, uptime, REQUIRED)                                                                               \
 	F(m, UINT, pid, REQUIRED)                                                                                  \
@@ -558,7 +558,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, RAW, loading, OPTIONAL)                                                                               \
 	F(m, RAW, times, OPTIONAL)                                                                                 \
 	F(m, REAL, ran, OPTIONAL)                                                                                  \
-	F(m, REAL, waited, OPTIONAL)
+	F(m, REAL, waited, OPTIONAL)                                                                               \
+	F(m, RAW, languages, OPTIONAL)
 /* An element of times: how many cells took so long, and longer than the element before it says. most: seconds;
  * absent: all that took longer. ran: from the beginning to the answer. waited: from the request to the beginning.
  */

@@ -312,14 +312,14 @@ json_t *json_kept(const struct lair_kept *kept)
 json_t *json_counters(const struct lair_counters *counters)
 {
 	static const struct member members[] = {
-		COUNTER(REAL, uptime),	       COUNTER(COUNT, pid),	COUNTER(COUNT, keeper_pid),
-		COUNTER(COUNT, sessions),      COUNTER(COUNT, spares),	COUNTER(COUNT, templates),
-		COUNTER(COUNT, opened),	       COUNTER(COUNT, ended),	COUNTER(COUNT, cells),
-		COUNTER(COUNT, requests),      COUNTER(COUNT, refused), COUNTER(COUNT, memory),
-		COUNTER(TEXTS, profiles),      COUNTER(COUNT, saving),	COUNTER(COUNT, timed_out),
-		COUNTER(COUNT, out_of_memory), COUNTER(COUNT, crashed), COUNTER(COUNT, rolled_back),
-		COUNTER(COUNT, audit_missed),  COUNTER(TEXTS, loading), COUNTER(REAL, ran),
-		COUNTER(REAL, waited),
+		COUNTER(REAL, uptime),	       COUNTER(COUNT, pid),	  COUNTER(COUNT, keeper_pid),
+		COUNTER(COUNT, sessions),      COUNTER(COUNT, spares),	  COUNTER(COUNT, templates),
+		COUNTER(COUNT, opened),	       COUNTER(COUNT, ended),	  COUNTER(COUNT, cells),
+		COUNTER(COUNT, requests),      COUNTER(COUNT, refused),	  COUNTER(COUNT, memory),
+		COUNTER(TEXTS, profiles),      COUNTER(COUNT, saving),	  COUNTER(COUNT, timed_out),
+		COUNTER(COUNT, out_of_memory), COUNTER(COUNT, crashed),	  COUNTER(COUNT, rolled_back),
+		COUNTER(COUNT, audit_missed),  COUNTER(TEXTS, loading),	  COUNTER(REAL, ran),
+		COUNTER(REAL, waited),	       COUNTER(TEXTS, languages),
 	};
 
 	json_t *document = members_json(members, ARRAY_SIZE(members), counters), *array = json_array();

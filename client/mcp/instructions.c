@@ -3,6 +3,7 @@
 #include "instructions.h"
 
 #include "base/json.h"
+#include "base/text.h"
 
 /* Of %s, the language. */
 #define GENERAL                                                                                                    \
@@ -68,10 +69,10 @@ json_t *instructions_json(const struct lair_result *found)
 {
 	json_t *sentences, *memory, *text = NULL;
 
-	if (found && found->language.data)
+	if (found->language.data)
 		return of_language(found->language);
-	sentences = found ? json_text(found->out) : NULL;
-	memory = found && found->error_value.size > 0 ? json_text(found->error_value) : NULL;
+	sentences = json_text(found->out);
+	memory = found->error_value.size > 0 ? json_text(found->error_value) : NULL;
 	if (json_is_string(sentences))
 		text = json_sprintf(GENERAL "%s%s%s%s", "Python", json_string_value(sentences),
 				    memory ? "Memory: " : "", memory ? json_string_value(memory) : "",
@@ -79,4 +80,18 @@ json_t *instructions_json(const struct lair_result *found)
 	json_decref(sentences);
 	json_decref(memory);
 	return text ? text : json_sprintf(GENERAL, "Python");
+}
+
+json_t *instructions_general(const struct lair_counters *counters, const char *profile)
+{
+	size_t at_profiles = 0, at_languages = 0;
+	struct lair_text name, language;
+
+	while (counters && lair_next_text(counters->profiles, &at_profiles, &name) &&
+	       lair_next_text(counters->languages, &at_languages, &language)) {
+		if (!text_is(name, profile ? profile : "default"))
+			continue;
+		return text_is(language, "python") ? json_sprintf(GENERAL, "Python") : of_language(language);
+	}
+	return json_sprintf(GENERAL, "code");
 }

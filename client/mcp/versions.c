@@ -84,8 +84,8 @@ void versions_cacheable(const struct request *request, json_t *result, int ttl_m
 	json_object_set_new(result, "cacheScope", json_string(public ? "public" : "private"));
 }
 
-/* Go on with @then. If it is wanted, a cell first finds out what there is in a session. If that fails, @then gets
- * no call. */
+/* Go on with @then. If it is wanted, a cell first finds out what there is in a session; otherwise a daemon that
+ * runs already tells its profiles. If that fails, @then gets no call. */
 static void find_out(struct request *request, step *then)
 {
 	const struct mcp_options *options = &request->engine->options;
@@ -93,17 +93,24 @@ static void find_out(struct request *request, step *then)
 	const char *sentence;
 	struct lair *lair;
 
-	if (!options->instructions || engine_connect(request->engine, &lair, true, &sentence)) {
+	if (engine_connect(request->engine, &lair, options->instructions, &sentence)) {
 		then(request, NULL);
 		return;
 	}
-	request->tolerant = request->runs = true;
-	request_wait(request, instructions_ask(lair, &call, options->profile), &call, then);
+	request->tolerant = true;
+	request->runs = options->instructions;
+	request_wait(request,
+		     options->instructions ? instructions_ask(lair, &call, options->profile)
+					   : lair_stats(lair, &call),
+		     &call, then);
 }
 
 static json_t *instructions_of(const struct request *request, const struct lair_call *call)
 {
-	json_t *found = instructions_json(call && !lair_outcome(call) ? lair_result(call) : NULL);
+	const struct lair_result *result = call && !lair_outcome(call) ? lair_result(call) : NULL;
+	json_t *found = result ? instructions_json(result)
+			       : instructions_general(call && !lair_outcome(call) ? lair_counters(call) : NULL,
+						      request->engine->options.profile);
 	json_t *more = functions_instructions(request->engine);
 	json_t *all = json_sprintf("%s%s", json_string_value(found), json_string_value(more));
 

@@ -113,16 +113,23 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 	};
 	struct session *session;
 	struct nursery *nursery;
-	msgpack_sbuffer names, loading, times;
+	msgpack_sbuffer names, languages, loading, times;
 	int r;
 
 	msgpack_sbuffer_init(&names);
+	msgpack_sbuffer_init(&languages);
 	msgpack_sbuffer_init(&loading);
 	msgpack_sbuffer_init(&times);
 	r = wire_put_array(&names, sessions->config->n_profiles);
-	for (size_t i = 0; i < sessions->config->n_profiles && !r; i++)
+	if (!r)
+		r = wire_put_array(&languages, sessions->config->n_profiles);
+	for (size_t i = 0; i < sessions->config->n_profiles && !r; i++) {
 		r = wire_put_string(&names, bytes_of(sessions->config->profiles[i]->name));
+		if (!r)
+			r = wire_put_string(&languages, bytes_of(sessions->config->profiles[i]->language));
+	}
 	reply.profiles = wire_bytes(&names);
+	reply.languages = wire_bytes(&languages);
 	list_for_each (session, &sessions->all, node)
 		reply.sessions += session->state != SESSION_CLOSING;
 	if (!r)
@@ -142,6 +149,7 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 	else
 		client_send(sessions->clients, from, &stats_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&names);
+	msgpack_sbuffer_destroy(&languages);
 	msgpack_sbuffer_destroy(&loading);
 	msgpack_sbuffer_destroy(&times);
 }

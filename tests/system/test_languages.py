@@ -108,6 +108,19 @@ def test_mcp(daemon: Daemon, session: str) -> None:
         assert server.call("python_session_undo", session_id=session)["ok"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "begins"),
+    [
+        ((), "Runs toy in sessions"),
+        (("-p", "science"), "Runs Python in"),
+        (("-S", "/nowhere/s"), "Runs code in sessions"),
+    ],
+)
+def test_mcp_names_the_language_of_its_profile(daemon: Daemon, flags: tuple[str, ...], begins: str) -> None:
+    with McpServer(daemon, *flags) as server:
+        assert server.request("server/discover")["instructions"].startswith(begins)
+
+
 def test_jupyter(daemon: Daemon) -> None:
     with kernel_of(daemon) as kernel:
         client = kernel.client()

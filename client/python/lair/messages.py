@@ -904,7 +904,7 @@ class ListReply(Reply):
 class StatsReply(Reply):
     """timed_out, out_of_memory, crashed: cells. rolled_back: how often an interpreter was lost, and its session
     went back. audit_missed: lines. loading: profiles. times: an array of cell_times, shortest first. ran, waited:
-    the sums of these times in seconds."""
+    the sums of these times in seconds. languages: of the profiles, in their order."""
 
     uptime: Real
     pid: Uint
@@ -929,6 +929,7 @@ class StatsReply(Reply):
     times: Raw = None
     ran: Real | None = None
     waited: Real | None = None
+    languages: Raw = None
 
 
 class CompleteReply(Message):
