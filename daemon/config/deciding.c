@@ -22,6 +22,22 @@ static const struct {
 #undef ROW
 };
 
+static const struct {
+	const char *text, *settings;
+} starts[] = {
+#define ROW(text_, settings_) {text_, settings_},
+	DECIDING_STARTS(ROW)
+#undef ROW
+};
+
+const char *deciding_start(const char *reason)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		if (strstr(reason, starts[i].text))
+			return starts[i].settings;
+	return NULL;
+}
+
 void deciding_add_setting(struct deciding *deciding, const char *setting)
 {
 	for (size_t i = 0; i < deciding->n; i++)

@@ -43,6 +43,16 @@
 	X("PackageError", "packages_timeout", "packages_timeout")                                                  \
 	X("PackageError", "packages_total", "packages_total")
 
+/* X(text, settings): why no session of a profile starts. The first text in the reason counts. */
+#define DECIDING_STARTS(X)                                                                                         \
+	X("cannot preload", "preload")                                                                             \
+	X("preloaded module", "preload")                                                                           \
+	X("not ready in time", "preload")                                                                          \
+	X("home = ", "home")                                                                                       \
+	X("level", "level")                                                                                        \
+	X("bin/python", "python")                                                                                  \
+	X("/", "read, write")
+
 /* Settings of one section. */
 struct deciding {
 	const char *settings[DECIDING_MAX]; /* static, each once */
@@ -53,6 +63,8 @@ struct deciding {
 void deciding_add(struct deciding *deciding, struct bytes why);
 /* The same of an error. */
 void deciding_add_error(struct deciding *deciding, struct bytes name, struct bytes value);
+/* Of the reason why no session starts; NULL: not known. */
+const char *deciding_start(const char *reason);
 void deciding_add_setting(struct deciding *deciding, const char *setting);
 
 /* "memory, network in [profile default] of /etc/lair/sessions.conf". @profile: NULL: that of the session is not

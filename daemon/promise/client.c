@@ -117,7 +117,7 @@ int client_error(struct clients *clients, const struct address *to, const char *
 int client_limit(struct clients *clients, const struct address *to, const char *code, const char *profile,
 		 const char *setting, const char *format, ...)
 {
-	const struct deciding deciding = {.settings = {setting}, .n = 1};
+	const struct deciding deciding = {.settings = {setting}, .n = setting != NULL};
 	struct error_reply reply = {.code = bytes_of(code)};
 	char text[DECIDING_SIZE];
 	va_list args;

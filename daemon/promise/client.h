@@ -17,8 +17,8 @@ int client_answer(struct clients *clients, const struct address *to, const struc
 int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
 	_printf_(4, 5);
 
-/* The same for what @setting of @profile decides, or of [daemon] if @profile is NULL. A model may read the
- * sentence, so where the setting is goes beside it. */
+/* The same for what @setting of @profile decides, or of [daemon] if @profile is NULL; NULL: not known. A model may
+ * read the sentence, so where the setting is goes beside it. */
 int client_limit(struct clients *clients, const struct address *to, const char *code, const char *profile,
 		 const char *setting, const char *format, ...) _printf_(6, 7);
 

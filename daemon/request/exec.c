@@ -46,8 +46,8 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 		return NULL;
 	r = sessions_open(&session, sessions, profile, id, from->uid, with);
 	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))
-		client_error(sessions->clients, from, "internal", "profile \"%s\" cannot start: %s", profile->name,
-			     reason_told(nursery->reason));
+		client_limit(sessions->clients, from, "internal", profile->name, deciding_start(nursery->reason),
+			     "profile \"%s\" cannot start: %s", profile->name, reason_told(nursery->reason));
 	else if (r == -EUSERS)
 		client_limit(sessions->clients, from, "limit", NULL, "uids",
 			     "no host user is left for another session of all uids = %" PRIu64 "-%" PRIu64

@@ -151,8 +151,8 @@ static void on_failed(struct tenant *tenant)
 
 	log_error(session->name, "%s", session->warden->reason);
 	list_for_each (cell, &session->queue, node) {
-		client_error(session->sessions->clients, &cell->reply, "internal",
-			     "the session could not be %s: %s",
+		client_limit(session->sessions->clients, &cell->reply, "internal", session->profile->name,
+			     deciding_start(session->warden->reason), "the session could not be %s: %s",
 			     session->state == SESSION_STARTING ? "started" : "kept",
 			     reason_told(session->warden->reason));
 		cell_free(cell);

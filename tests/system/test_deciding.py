@@ -6,22 +6,27 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
 from daemon import ROOT, Daemon, own_uids, uids, wait_until
 from http_server import server_of
+from index import Index, find_uv
 from lair import CellFailed, Client, Connection, LairError, Session
 from lair import messages as m
 from test_held_calls import Provider
 
 Start = Callable[..., Daemon]
+UV = find_uv()
 
 HEADER = (ROOT / "daemon/config/deciding.h").read_text()
-WHY = dict(re.findall(r'X\("([^"]+)", "(\w+)"\)', HEADER))
+WHY = dict(re.findall(r'X\("([^"]+)", "(\w+)"\)', HEADER.partition("DECIDING_ERRORS")[0]))
 ERRORS = list(re.findall(r'X\("(\w+)", "([^"]*)", "(\w+)"\)', HEADER))
+STARTS = list(re.findall(r'X\("([^"]+)", "([^"]+)"\)', HEADER.partition("DECIDING_STARTS")[2]))
 SOURCES = "".join(path.read_text() for path in (ROOT / "daemon").rglob("*.c"))
 REFUSALS = set(re.findall(r'client_limit\((?:[^";]*?"\w+",)[^";]*?"(\w+)"', SOURCES))
 
@@ -31,7 +36,7 @@ SOCKET = "import socket; socket.create_connection(('127.0.0.1', 9), 1)"
 
 # The settings of a profile, the code that meets them, and what the host must have.
 ENDS: dict[str, tuple[dict[str, str], str, str | None]] = {
-    "oom": ({"memory": "256M", "processes": "64"}, TOUCH + "x = [touch(90) for _ in range(3)]", GROUP),
+    "oom": ({"memory": "256M", "processes": "64"}, TOUCH + "x = [touch(90) for _ in range(6)]", GROUP),
     "memory-limit": (
         {"memory": "256M"},
         f"{TOUCH}import os\nfor i in range(6):\n    if not os.fork():\n        x = touch(90); import time; time.sleep(9)\n"
@@ -107,16 +112,18 @@ def told(daemon: Daemon, setting: str, section: str) -> str:
 
 def test_every_row_has_its_case() -> None:
     assert set(WHY) == set(ENDS) | set(EXPIRY)
-    elsewhere = {"packages_size", "packages_timeout", "packages_total"}  # they need an index: test_installing.py
-    assert {setting for _, _, setting in ERRORS} == set(CAUGHT) | set(CALLED) | elsewhere
+    assert {setting for _, _, setting in ERRORS} == set(CAUGHT) | set(CALLED) | set(INSTALLED)
+    assert {settings for _, settings in STARTS} == {settings for _, _, settings in UNSTARTABLE.values()} | {"level"}
     assert {*REFUSED, "users"} == REFUSALS
 
 
 @pytest.mark.parametrize("why", ENDS)
 def test_what_ends_a_cell(daemon: Daemon, client: Client, why: str) -> None:
     _, code, needs = ENDS[why]
-    if needs and needs not in (client.open("probe").guards or ()):
-        pytest.skip(f"this host has no {needs}")
+    if needs:
+        client.exec("1", f"probe.{why}", profile=profile(why))  # its guards are known once it has a cage
+        if needs not in (client.info(f"probe.{why}").guards or ()):
+            pytest.skip(f"this host has no {needs}")
     reply = client.exec(code, profile=profile(why))
     assert reply.cause == why or why in [act["reason"] for act in reply.blocked or ()], reply
     assert reply.setting == told(daemon, WHY[why], f"profile {profile(why)}"), reply
@@ -153,6 +160,36 @@ def test_what_a_call_tells(daemon: Daemon, setting: str) -> None:
     assert reply.setting == told(daemon, settings, f"profile {section}"), reply
 
 
+# Of packages that are installed: they need an index.
+INSTALLED: dict[str, tuple[dict[str, str], str]] = {
+    "packages_size": ({"packages_size": "1M"}, "large"),
+    "packages_timeout": ({"packages_timeout": "2s"}, "mute"),
+    "packages_total": ({}, "large"),
+}
+
+
+@pytest.mark.skipif(UV is None, reason="there is no uv, and pip cannot install it")
+@pytest.mark.parametrize("setting", INSTALLED)
+def test_what_an_installation_tells(start_daemon: Start, tmp_path: Path, setting: str) -> None:
+    settings, name = INSTALLED[setting]
+    section = "daemon" if setting == "packages_total" else "profile default"
+    store = tmp_path / "store"
+    store.mkdir()
+    conf = {"packages_store": str(store), "uv": str(UV), "packages_total": "2M"}
+    if section != "daemon":
+        del conf["packages_total"]
+    with closing(Index()) as index:
+        index.add("large", "1.0", {"large.py": b"", "large.bin": os.urandom(4 << 20)})
+        index.stuck = name == "mute"
+        daemon = start_daemon(
+            {"daemon": conf, "profile default": {"preload": "", "spares": "0", "packages": "on", **settings}},
+            env={"UV_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url},
+        )
+        reply = daemon.client().exec(f"%pip install {name}")
+        index.gate.set()
+    assert reply.setting == told(daemon, setting, section), reply
+
+
 def result_of(provider: Provider, answers: bool) -> m.ExecReply:
     while not isinstance(event := provider.event(), m.ExecReply):
         if answers and isinstance(event, m.CallEvent):
@@ -171,6 +208,31 @@ def test_nothing_decides_what_the_code_did_itself(client: Client) -> None:
     for code in ("1 / 0", "raise OSError(2, 'x')", "import os; os._exit(3)", "1"):
         assert client.exec(code).setting is None
     assert client.exec("while True: pass", timeout=0.2).setting is None
+
+
+# ---- profiles that no session starts of ----
+
+# The settings ({} is a directory that is removed when laird has read them), the words and what decides.
+UNSTARTABLE: dict[str, tuple[dict[str, str], str, str]] = {
+    "preload": ({"preload": "nothing_of_this_name"}, "cannot preload nothing_of_this_name", "preload"),
+    "home": ({"home": "/usr/here"}, "laird's log says why", "home"),
+    "python": ({"python": "{}"}, "laird's log says why", "python"),
+    "read": ({"read": "{}"}, "laird's log says why", "read, write"),
+}
+
+
+@pytest.mark.parametrize("name", UNSTARTABLE)
+def test_a_profile_that_cannot_start(start_daemon: Start, tmp_path: Path, name: str) -> None:
+    settings, words, decides = UNSTARTABLE[name]
+    place = tmp_path / "place"
+    (place / "bin").mkdir(parents=True)
+    daemon = start_daemon({"profile default": {"spares": "0", **{k: v.format(place) for k, v in settings.items()}}})
+    shutil.rmtree(place)
+    client = daemon.client()
+    for _ in range(2):  # a new one, and one whose template has failed before
+        with pytest.raises(LairError, match=re.escape(words)) as caught:
+            client.exec("1")
+        assert caught.value.setting == told(daemon, decides, "profile default"), caught.value
 
 
 # ---- refused requests ----
