@@ -212,6 +212,9 @@ struct lair_attach {
 };
 
 int lair_hello(struct lair *lair, struct lair_call **callp);
+/* With a ? behind its name, @profile is a wish: without such a profile, or if it is for other users, the session
+ * gets "default"; and a session that is there already may have any. */
+#define LAIR_WORKBENCH "workbench?" /* for a person's own work */
 int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile);
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec);
 int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);

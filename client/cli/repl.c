@@ -332,6 +332,11 @@ static void leave_if_over(struct repl *repl, int status)
 	repl->status = repl->run.stop ? 128 + repl->run.stop : status;
 }
 
+static const char *profile_of(const struct cli *cli)
+{
+	return cli->profile ? cli->profile : LAIR_WORKBENCH;
+}
+
 static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
@@ -340,7 +345,7 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 	int status;
 
 	exec.session = repl->session;
-	exec.profile = cli->profile;
+	exec.profile = profile_of(cli);
 	exec.code = code;
 	exec.timeout = cli->timeout;
 	/* A person sees how long the cell runs, and has Ctrl-C. */
@@ -424,7 +429,7 @@ static int greet(struct repl *repl)
 	char idle[HUMAN_SIZE];
 	int r;
 
-	r = cli_wait(cli, lair_open(cli->lair, &call, repl->session, cli->profile), &call);
+	r = cli_wait(cli, lair_open(cli->lair, &call, repl->session, profile_of(cli)), &call);
 	if (r)
 		return cli_trouble(cli, r);
 	session = lair_session(call);

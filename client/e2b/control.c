@@ -103,7 +103,7 @@ static void reopen(struct exchange *exchange)
 	struct sandbox *sandbox = sandbox_of(exchange);
 	const char *profile = NULL;
 
-	if (profile_of(exchange, template_is_usual(sandbox->template) ? NULL : sandbox->template, &profile) &&
+	if (template_profile(exchange, sandbox->template, &profile) &&
 	    session_admitted_again(exchange, sandbox->session, reopen))
 		exchange_wait_any(exchange,
 				  lair_open(sandbox->tenant->lair, &exchange->call, sandbox->session, profile),

@@ -40,10 +40,19 @@ static const char *template_of(const json_t *asked)
 	return template && *template ? template : TEMPLATE;
 }
 
-/* E2B's own templates are the profile that is for those who name none. */
-bool template_is_usual(const char *template)
+/* E2B's own templates are the profile for those who name none. */
+static bool template_is_usual(const char *template)
 {
 	return strcmp(template, "base") == 0 || strncmp(template, "code-interpreter", 16) == 0;
+}
+
+bool template_profile(struct exchange *exchange, const char *template, const char **profilep)
+{
+	if (!profile_of(exchange, template_is_usual(template) ? NULL : template, profilep))
+		return false;
+	if (!*profilep)
+		*profilep = LAIR_WORKBENCH;
+	return true;
 }
 
 static void create_opened(struct exchange *exchange)
@@ -109,7 +118,7 @@ void create_begin(struct exchange *exchange)
 		n++;
 	template = template_of(work->asked);
 	keyed = exchange_key(exchange, key, &bad);
-	if (bad || !profile_of(exchange, template_is_usual(template) ? NULL : template, &profile))
+	if (bad || !template_profile(exchange, template, &profile))
 		return;
 	if (n >= SANDBOXES_MAX) {
 		answer_header(exchange, "Retry-After", "5");

@@ -136,8 +136,8 @@ double timeout_asked(const json_t *asked, double otherwise);
 
 #define TIMEOUT_DEFAULT 300.0
 
-/* Whether it is one of E2B's own, for which the profile is that for those who name none. */
-bool template_is_usual(const char *template);
+/* The profile of the template; LAIR_WORKBENCH for E2B's own if the token names none. False: it has been refused. */
+bool template_profile(struct exchange *exchange, const char *template, const char **profilep);
 void create_begin(struct exchange *exchange);
 
 /* ---- list.c, control.c ---- */

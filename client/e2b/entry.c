@@ -160,8 +160,8 @@ static void adopt(struct exchange *exchange)
 	const char *profile = NULL;
 	bool makes = !id && makes_debug(exchange);
 
-	if (!lair ||
-	    (makes && (!profile_of(exchange, NULL, &profile) || !session_admitted_again(exchange, session, adopt))))
+	if (!lair || (makes && (!template_profile(exchange, TEMPLATE, &profile) ||
+				!session_admitted_again(exchange, session, adopt))))
 		return;
 	exchange_wait_any(exchange,
 			  makes ? lair_open(lair, &exchange->call, session, profile)

@@ -326,15 +326,6 @@ static int bridge_connect(struct bridge *bridge)
 	return r ? r : lair_connect_unlimited(bridge);
 }
 
-/* The shipped settings have a profile for notebooks, somebody's own may not. */
-static bool profile_given_up(struct bridge *bridge, int outcome)
-{
-	if (outcome != LAIR_E_BAD_REQUEST || !bridge->profile || bridge->options->profile)
-		return false;
-	bridge->profile = NULL;
-	return true;
-}
-
 /* Waits. Returns 0 or an error. */
 static int session_open(struct bridge *bridge)
 {
@@ -347,22 +338,17 @@ static int session_open(struct bridge *bridge)
 	if (!r)
 		session_met(bridge, lair_session(call));
 	(void)lair_call_free(call);
-	return profile_given_up(bridge, r) ? session_open(bridge) : r;
+	return r;
 }
-
-static void session_open_begin(struct bridge *bridge);
 
 /* If it could not be opened, the first cell tries it again, and tells. */
 static void on_opened(struct lair_call *call, void *userdata)
 {
 	struct bridge *bridge = userdata;
-	int r = lair_outcome(call);
 
 	bridge->opening = NULL;
-	if (!r)
+	if (!lair_outcome(call))
 		session_met(bridge, lair_session(call));
-	else if (profile_given_up(bridge, r))
-		session_open_begin(bridge);
 	(void)lair_call_free(call);
 }
 
@@ -799,7 +785,7 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 	int r;
 
 	*bridge = (struct bridge){.options = options, .signals = -1, .parent = -1, .outstanding_fd = -1};
-	bridge->profile = options->profile ? options->profile : "notebook";
+	bridge->profile = options->profile ? options->profile : LAIR_WORKBENCH;
 	if (!json_is_object(connection)) {
 		json_decref(connection);
 		fprintf(stderr, "lair jupyter: %s: %s\n", options->connection, error.text);

@@ -9,7 +9,7 @@ struct jupyter_options {
 	struct lair_options lair;
 	const char *connection; /* the path of the connection file */
 	const char *session;	/* NULL: one of this kernel's own, that ends with it */
-	const char *profile;	/* NULL: "notebook", or "default" where there is no such profile */
+	const char *profile;	/* NULL: LAIR_WORKBENCH */
 	bool by_path;		/* without @session: one for each notebook, named after its path */
 	double timeout;		/* of a cell, in seconds; 0: as long as the profile allows */
 };

@@ -91,7 +91,7 @@ struct profile {
 	/* what it may use */
 	uint64_t memory, processes;
 	uint64_t cpu;	  /* thousandths of a processor */
-	uint64_t threads; /* 0: as many as cpu, rounded up */
+	uint64_t threads; /* 0: as many as cpu, rounded up; VALUE_ALL: the same, and without cpu all processors */
 	uint64_t open_files, file_size, workspace_size, scratch_size;
 	uint64_t queue, code_size, output_size, text_size;
 	enum workspace_policy workspace;

@@ -182,7 +182,7 @@ static int check_order(struct parser *parser, const struct key_order *order)
 	uint64_t a = number_of(parser, low), b = number_of(parser, high);
 	char low_text[32], high_text[32];
 
-	if (b == 0 || (a <= b && (a > 0 || !order->off_is_over)))
+	if (b == 0 || a == VALUE_ALL || (a <= b && (a > 0 || !order->off_is_over)))
 		return 0;
 	value_show(low_text, sizeof(low_text), parser->section, low);
 	value_show(high_text, sizeof(high_text), parser->section, high);

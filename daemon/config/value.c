@@ -55,6 +55,8 @@ static void number_format(char *text, size_t size, const struct key *key, uint64
 {
 	if (value == 0 && key->optional)
 		(void)snprintf(text, size, "%s", absent_word(key));
+	else if (value == VALUE_ALL && key->all)
+		(void)snprintf(text, size, "%s", key->all);
 	else
 		quantity_format(text, size, kind_of(key)->units, value);
 }
@@ -72,6 +74,10 @@ static int parse_number(void *slot, const struct key *key, const char *text, cha
 	char min[32], max[32];
 	bool off = word_is_off(key, text);
 
+	if (key->all && strcmp(text, key->all) == 0) {
+		*number = VALUE_ALL;
+		return 0;
+	}
 	if (off ? key->optional : quantity_parse(number, kind->units, kind->bare, text)) {
 		if (off)
 			*number = 0;
@@ -81,7 +87,8 @@ static int parse_number(void *slot, const struct key *key, const char *text, cha
 	}
 	quantity_format(min, sizeof(min), kind->units, key->min);
 	quantity_format(max, sizeof(max), kind->units, key->max);
-	return expected(reason, "%s from %s to %s%s%s", kind->what, min, max, key->optional ? ", or " : "",
+	return expected(reason, "%s from %s to %s%s%s%s%s", kind->what, min, max, key->all ? ", " : "",
+			key->all ? key->all : "", key->optional ? ", or " : "",
 			key->optional ? absent_word(key) : "");
 }
 

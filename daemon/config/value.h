@@ -42,10 +42,13 @@ struct key {
 	uint64_t min, max;   /* of numbers */
 	bool optional;	     /* numbers: 0 and "off" are allowed; strings: empty is, and is NULL */
 	const char *absent;  /* numbers: what stands for 0 in place of "off" */
+	const char *all;     /* numbers: what stands for VALUE_ALL; NULL: nothing */
 	const char *const *words;
 	bool at_start;	 /* read when laird starts, not when it reads its settings again */
 	const char *doc; /* what it means, in one line */
 };
+
+#define VALUE_ALL UINT64_MAX /* of numbers: as many as there are */
 
 #define VALUE_REASON_SIZE 256
 

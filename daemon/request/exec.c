@@ -10,13 +10,40 @@
 
 /* ---- opening ---- */
 
+/* @groupsp: the caller's to free. */
+static struct membership membership_of(struct sessions *sessions, const struct address *from, gid_t **groupsp)
+{
+	int n = clients_groups(sessions->clients, from, groupsp);
+
+	return (struct membership){.uid = from->uid, .groups = *groupsp, .n = (size_t)MAX(n, 0)};
+}
+
+static bool is_wish(struct bytes name)
+{
+	return name.size > 0 && name.data[name.size - 1] == '?';
+}
+
+struct profile *profile_asked(struct sessions *sessions, const struct address *from, struct bytes name)
+{
+	_cleanup_(freep) gid_t *groups = NULL;
+	struct membership membership;
+	struct profile *profile;
+
+	if (!is_wish(name))
+		return config_profile(sessions->config, name);
+	name.size--;
+	membership = membership_of(sessions, from, &groups);
+	profile = config_profile(sessions->config, name);
+	return profile && profile_is_for(profile, &membership) ? profile
+							       : config_profile(sessions->config, BYTES(""));
+}
+
 /* Whether the profile is for whoever asks, or that has been told. */
 static bool profile_permitted(struct sessions *sessions, const struct address *from, const struct profile *profile,
 			      struct bytes name)
 {
 	_cleanup_(freep) gid_t *groups = NULL;
-	int n = clients_groups(sessions->clients, from, &groups);
-	const struct membership membership = {.uid = from->uid, .groups = groups, .n = (size_t)MAX(n, 0)};
+	const struct membership membership = membership_of(sessions, from, &groups);
 	_cleanup_(freep) char *others = NULL;
 
 	if (profile && profile_is_for(profile, &membership))
@@ -37,7 +64,7 @@ static bool profile_permitted(struct sessions *sessions, const struct address *f
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
 			     struct bytes profile_name, const struct beginning *with)
 {
-	struct profile *profile = config_profile(sessions->config, profile_name);
+	struct profile *profile = profile_asked(sessions, from, profile_name);
 	struct session *session;
 	struct nursery *nursery;
 	int r;
@@ -74,7 +101,7 @@ static struct session *session_find_or_make(struct sessions *sessions, const str
 	}
 	if (!session)
 		return session_make(sessions, from, request->name.id, profile, with);
-	if (profile.size > 0 && !bytes_is(profile, session->profile->name)) {
+	if (profile.size > 0 && !is_wish(profile) && !bytes_is(profile, session->profile->name)) {
 		client_error(sessions->clients, from, "bad_request",
 			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
 			     session->id, session->profile->name, (int)profile.size, profile.data);
@@ -224,7 +251,7 @@ void handle_exec(struct sessions *sessions, const struct address *from, const st
 	struct session *session = request->session;
 	bool made;
 
-	profile = session ? session->profile : config_profile(sessions->config, exec->profile);
+	profile = session ? session->profile : profile_asked(sessions, from, exec->profile);
 	/* Refused before a session is made for it. */
 	if ((session || profile) && !exec_acceptable(sessions, from, exec, profile))
 		return;

@@ -121,7 +121,7 @@ void handle_reset(struct sessions *sessions, const struct address *from, const s
 static void ask_one_shot(struct sessions *sessions, const struct address *from, const struct check_request *check,
 			 enum question_kind kind)
 {
-	const struct profile *profile = config_profile(sessions->config, check->profile);
+	const struct profile *profile = profile_asked(sessions, from, check->profile);
 	struct operation *operation;
 	struct session *session;
 

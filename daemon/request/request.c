@@ -151,12 +151,12 @@ static uint64_t number_of(const struct wire_schema *schema, const struct request
 	return 0;
 }
 
-static struct keeping keeping_for(struct sessions *sessions, const struct wire_schema *schema,
-				  const struct request *request)
+static struct keeping keeping_for(struct sessions *sessions, const struct address *from,
+				  const struct wire_schema *schema, const struct request *request)
 {
 	const struct session *session = request->session;
 	const struct profile *profile =
-		session ? session->profile : config_profile(sessions->config, text_of(schema, request, "profile"));
+		session ? session->profile : profile_asked(sessions, from, text_of(schema, request, "profile"));
 
 	return profile_keeping(profile ? profile : config_profile(sessions->config, BYTES("")));
 }
@@ -228,7 +228,7 @@ static struct promise *promise_begin(struct sessions *sessions, const struct add
 				     struct bytes key)
 {
 	const struct session_name *name = &request->name;
-	struct keeping keeping = keeping_for(sessions, schema, request);
+	struct keeping keeping = keeping_for(sessions, from, schema, request);
 	bool is_exec = schema == &exec_request_schema;
 	struct watch watch = {.stream = is_exec && request->exec.stream && !request->exec.detach,
 			      .input = is_exec && request->exec.input && !request->exec.detach,

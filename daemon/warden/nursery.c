@@ -9,6 +9,7 @@
 #include "budget.h"
 #include "cages.h"
 #include "config/python.h"
+#include "config/value.h"
 #include "places.h"
 #include "prepared.h"
 #include "tenant.h"
@@ -19,6 +20,7 @@
 #include "proto/channel.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -500,12 +502,20 @@ static uint64_t processes_allowed(const struct profile *profile)
 	return profile->processes ? profile->processes + frozen : 0;
 }
 
-/* Of a session whose processors are not limited, one: there may be many of them. */
+static uint64_t processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : MAX((uint64_t)CPU_COUNT(&set), (uint64_t)1);
+}
+
+/* Unless the profile says more, of a session whose processors are not limited, one: there may be many of them. */
 static uint64_t threads_allowed(const struct profile *profile)
 {
-	uint64_t whole = MAX((profile->cpu + 999) / 1000, 1);
+	bool all = profile->threads == VALUE_ALL;
+	uint64_t whole = profile->cpu ? (profile->cpu + 999) / 1000 : all ? processors() : 1;
 
-	if (profile->threads)
+	if (profile->threads && !all)
 		return profile->threads;
 	return profile->processes ? MIN(whole, profile->processes) : whole;
 }
@@ -533,7 +543,7 @@ static int configure_send(struct nursery *nursery)
 		.scratch_size = profile->scratch_size,
 		.text_max = profile->text_size,
 		.threads = threads_allowed(profile),
-		.threads_given = profile->threads != 0,
+		.threads_given = profile->threads && profile->threads != VALUE_ALL,
 		.level = bytes_of(profile->level),
 		.home = bytes_of(profile->home),
 		.packages = bytes_of(packages[profile->packages]),

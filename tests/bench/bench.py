@@ -58,7 +58,7 @@ SETTINGS: Settings = {
     "profile data": {"preload": DATA, "spares": "4"},
     "profile cold-data": {"preload": DATA, "spares": "0"},
     "profile many": {"preload": DATA, "spares": "0"},
-    "profile notebook": {"preload": DATA + " IPython", "spares": "0", "checkpoint": "cell"},
+    "profile workbench": {"preload": DATA + " IPython", "spares": "0", "checkpoint": "cell"},
     "profile unsaved": {"preload": "pandas", "spares": "1", "checkpoint": "off"},
     "profile saved": {"preload": "pandas", "spares": "1", "checkpoint": "cell", "checkpoints": str(KEPT)},
 }

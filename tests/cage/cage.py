@@ -41,6 +41,7 @@ class Shape:
         True  # whether a fresh /proc may be mounted; one that is partly covered, as in a container, may not
     )
     groups: bool = False  # whether laird makes control groups
+    workbench: bool = False  # whether the profile grants what the shipped `workbench` does
 
     @property
     def made_by_root(self) -> bool:
@@ -73,6 +74,8 @@ SHAPES = [
     Shape("root", True, "strong-nomem"),
     Shape("root-with-groups", True, "strong", groups=True),
     Shape("user", False, "strong-nomem"),
+    Shape("user-workbench", False, "strong-nomem", workbench=True),
+    Shape("root-workbench", True, "strong", groups=True, workbench=True),
     Shape("root-without-userns", True, "strong-nomem", (f"clone:{NEW_USER}=EPERM",)),
     Shape("user-old-kernel", False, "strong-nomem", OLD_KERNEL),
     Shape("root-old-kernel", True, "strong-nomem", OLD_KERNEL),
@@ -91,6 +94,15 @@ LIMITS: Dict[str, Any] = {
     "open_files": 256,
     "file_size": 64 << 20,
     "scratch_size": 64 << 20,
+}
+
+
+WORKBENCH: Dict[str, Any] = {
+    "subprocess": True,
+    "terminals": True,
+    "packages": "on",
+    "home": "/home/user",
+    "threads": 2,
 }
 
 
@@ -221,6 +233,8 @@ class Host:
         self.groups = Groups()
         if shape.groups:
             configure = {"memory_group": True, "processes_group": True, **configure}
+        if shape.workbench:
+            configure = {**WORKBENCH, **configure}
         granted = {"read": [str(self.world.root / "ro")], "write": [str(self.world.root / "rw")]}
         self.template = Template(
             uid=shape.uid if shape.root else 0,

@@ -36,6 +36,8 @@ def holds(host: Host, attack: Path) -> bool:
     needs = header(attack, "holds")
     if "tree" in needs and not host.shape.tree:
         return False
+    if "ungranted" in needs and host.shape.workbench:
+        return False
     if "groups" in needs and not host.shape.groups:
         return False
     if "count" in needs and host.shape.name not in COUNTED_APART and not host.shape.root:

@@ -91,8 +91,8 @@ def test_the_shipped_settings_are_the_defaults(tmp_path: Path) -> None:
     empty = tmp_path / "empty.conf"
     empty.write_text("")
     outputs = [laird("-n", "--config", str(path)).stdout.splitlines()[1:] for path in (shipped, empty)]
-    notebooks = outputs[0].index("[profile notebook]")
-    assert [line for line in outputs[0][:notebooks] if line] == [line for line in outputs[1] if line]
+    second = outputs[0].index("[profile workbench]")
+    assert [line for line in outputs[0][:second] if line] == [line for line in outputs[1] if line]
     assert laird("--defaults").stdout == shipped.read_text()
 
 

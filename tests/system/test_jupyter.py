@@ -25,7 +25,7 @@ PROFILE = {"checkpoint": "cell", "checkpoints": "16"}
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile notebook": PROFILE})
+    it = Daemon({"profile workbench": PROFILE})
     yield it
     it.end()
 
@@ -387,7 +387,7 @@ def written(outputs: list[dict[str, Any]]) -> str:
 def test_the_example() -> None:
     """Each of its cells shows what the file says."""
     cells = json.loads((ROOT / "examples/survival.ipynb").read_text())["cells"]
-    daemon = Daemon({"profile notebook": PROFILE})
+    daemon = Daemon({"profile workbench": PROFILE})
     try:
         with kernel_of(daemon) as kernel:
             client = kernel.client()
@@ -739,7 +739,7 @@ def test_a_message_that_does_not_end(daemon: Daemon, size: int) -> None:
 @pytest.mark.shipped
 def test_a_daemon_that_a_kernel_starts_may_take_more() -> None:
     """A limit that the daemon had would be one of its sessions."""
-    daemon = Daemon({"profile notebook": PROFILE})
+    daemon = Daemon({"profile workbench": PROFILE})
     try:
         daemon.terminate()
         with kernel_of(daemon, "--config", str(daemon.config), LAIR_NO_START="") as kernel:

@@ -233,7 +233,7 @@ def ipykernel() -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    it = Daemon({"profile notebook": {"checkpoint": "cell"}})
+    it = Daemon({"profile workbench": {"checkpoint": "cell"}})
     yield it
     it.end()
 

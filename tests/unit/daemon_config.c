@@ -92,7 +92,7 @@ static void check_documented(const char *printed)
 static void test_shipped_is_default(void)
 {
 	struct config *config = NULL;
-	char *shipped, *empty, *embedded, *notebook;
+	char *shipped, *empty, *embedded, *workbench;
 
 	CHECK(config_load(&config, SOURCE_DIR "/sessions.conf", &error) == 0);
 	shipped = settle(config);
@@ -100,8 +100,8 @@ static void test_shipped_is_default(void)
 	embedded = settle(config);
 	empty = settle(parse(""));
 	CHECK(strcmp(shipped, embedded) == 0);
-	notebook = strstr(shipped, "\n[profile notebook]\n");
-	CHECK(notebook && strncmp(shipped, empty, (size_t)(notebook - shipped)) == 0);
+	workbench = strstr(shipped, "\n[profile workbench]\n");
+	CHECK(workbench && strncmp(shipped, empty, (size_t)(workbench - shipped)) == 0);
 	check_documented(empty);
 	free(shipped);
 	free(embedded);
@@ -310,8 +310,8 @@ static const struct {
 	{"[profile a]\ncpu = 9m\n", "expected a number of processors (2, 1.5, 200m) from 10m to 10000, or off"},
 	{"[profile a]\ncpu = 1.5 2\n", "expected a number of processors"},
 	{"[profile a]\ncpu = -1\n", "expected a number of processors"},
-	{"[profile a]\nthreads = off\n", "2: threads = off: expected a number from 1 to 1024, or cpu"},
-	{"[profile a]\nthreads = 0\n", "expected a number from 1 to 1024, or cpu"},
+	{"[profile a]\nthreads = off\n", "2: threads = off: expected a number from 1 to 1024, all, or cpu"},
+	{"[profile a]\nthreads = 0\n", "expected a number from 1 to 1024, all, or cpu"},
 	{"[profile a]\nprocesses = 3\nthreads = 4\n", "3: threads = 4 is over processes = 3"},
 	{"[profile a]\nmemory = 99999999999T\n", "expected a size"},
 	{"[profile a]\nsubprocess = maybe\n", "expected on or off"},

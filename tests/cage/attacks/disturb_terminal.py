@@ -1,4 +1,5 @@
 # goal 4: type into a terminal, or take one, by whatever descriptor
+# holds: ungranted
 def attack():
     import fcntl
 

@@ -1,4 +1,5 @@
 # goal 1: start a program, which would do it for us
+# holds: ungranted
 def attack():
     memory = os.memfd_create("x")
     os.write(memory, b"#!/bin/sh\ntrue\n")

@@ -28,7 +28,7 @@ def starting(name: str, *server: object) -> Iterator[Callable[..., None]]:
     be. The server, a command that says with its first line where it is, is up before: what it needs for that is no part
     of a test's minute."""
     python = str(pinned(name))
-    daemon = Daemon({"profile notebook": {"python": python, "preload": "IPython", "checkpoint": "cell"}})
+    daemon = Daemon({"profile workbench": {"python": python, "preload": "IPython", "checkpoint": "cell"}})
     try:
         assert daemon.lair("jupyter", "install").returncode == 0
 
