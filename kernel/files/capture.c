@@ -111,7 +111,7 @@ static void lack(struct capture *capture, struct file *file, int r)
 
 static int file_open(struct capture *capture, struct file *file)
 {
-	int fd = reach_file(&capture->scan.reach, file->path, O_RDONLY), r;
+	int fd = reach_file(&capture->scan.walk.reach, file->path, O_RDONLY), r;
 
 	if (fd < 0)
 		return fd;

@@ -1,73 +1,26 @@
-/* The look at a tree. A directory is read to its end before those in it are opened. Directories that wait are a
- * stack of paths. */
+/* The look at a tree, by a walk whose directories have their places in what was found as tags. */
 #include "scan.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 
-/* Copies for branches lie there, which have states of their own. */
-#define BRANCHES ".branches"
 /* Names that begin so are laird's own files on their way in, or ours. */
 #define OURS ".lair-"
 #define LOOK (S_IRUSR | S_IXUSR)
 
-struct scan_directory {
-	struct scan_directory *next;
-	size_t at; /* in what was found */
-	char path[];
-};
-
-/* The one that is found next. */
-static int push(struct scan *scan, const char *path)
+/* Nobody can say what is in the directory at hand. */
+static void directory_lacks(struct scan *scan, const char *path, int error)
 {
-	size_t size = strlen(path) + 1;
-	struct scan_directory *directory = malloc(sizeof(*directory) + size);
-
-	if (!directory)
-		return -ENOMEM;
-	memcpy(directory->path, path, size);
-	directory->at = scan->found->n;
-	directory->next = scan->waiting;
-	scan->waiting = directory;
-	return 0;
+	scan->found->files[scan->walk.tag]->unkept = true;
+	scan->found->partial = true;
+	manifest_lacks(scan->found, path, strerror(error));
 }
 
-int scan_begin(struct scan *scan, struct store *store, int root)
+static int directory_lost(struct walk *walk, const char *path, int r)
 {
-	struct file *top;
-
-	*scan = (struct scan){.store = store, .found = manifest_new()};
-	reach_init(&scan->reach, root, LOOK);
-	top = scan->found ? file_look(root, "", "") : NULL;
-	if (!scan->found || !top)
-		return scan->found ? -errno : -ENOMEM;
-	if (push(scan, "")) {
-		file_drop(store, top);
-		return -ENOMEM;
-	}
-	return manifest_add(store, scan->found, top);
-}
-
-void scan_shut(struct scan *scan)
-{
-	int r = reach_shut(&scan->reach);
-
-	if (r && scan->found)
-		manifest_lacks(scan->found, "", strerror(-r));
-}
-
-void scan_deinit(struct scan *scan)
-{
-	struct scan_directory *directory;
-
-	scan_shut(scan);
-	while ((directory = scan->waiting)) {
-		scan->waiting = directory->next;
-		free(directory);
-	}
-	scan->found = manifest_drop(scan->store, scan->found);
+	if (r != -ENOENT && r != -ENOTDIR)
+		directory_lacks(walk->userdata, path, -r);
+	return r == -ENOMEM ? r : 0;
 }
 
 /* A link may be replaced by a longer one meanwhile: then it is another one, which is seen the next time. */
@@ -82,104 +35,84 @@ static int take_target(struct file *file, int directory, const char *name)
 	return file->target ? 0 : -ENOMEM;
 }
 
-/* Nobody can say what is in it. */
-static void directory_lacks(struct scan *scan, const struct scan_directory *directory, int error)
+static int file_see(struct walk *walk, const char *name)
 {
-	scan->found->files[directory->at]->unkept = true;
-	scan->found->partial = true;
-	manifest_lacks(scan->found, directory->path, strerror(error));
-}
-
-static int entry_see(struct scan *scan, int directory, const struct scan_directory *above, const char *name)
-{
-	const char *path = above->path;
-	struct file *file;
+	struct scan *scan = walk->userdata;
+	struct file *file = file_look(walk->fd, walk->path, name);
+	bool is_directory;
 	int r = 0;
 
-	if (strlen(path) + strlen(name) + 2 > PATH_MAX) {
-		manifest_lacks(scan->found, path, "it lies too deep");
-		scan->found->partial = true;
-		return 0;
-	}
-	file = file_look(directory, path, name);
 	if (!file && errno == EACCES)
-		directory_lacks(scan, above, EACCES);
+		directory_lacks(scan, walk->path, EACCES);
 	if (!file)
-		return errno == ENOMEM ? -ENOMEM : 0; /* it has gone */
+		return errno == ENOMEM ? -ENOMEM : WALK_ON; /* it has gone */
 	if (S_ISLNK(file->mode))
-		r = take_target(file, directory, name);
-	else if (S_ISDIR(file->mode))
-		r = push(scan, file->path);
+		r = take_target(file, walk->fd, name);
 	if (r) {
 		file_drop(scan->store, file);
-		return r == -ENOMEM ? r : 0;
+		return r == -ENOMEM ? r : WALK_ON;
 	}
-	return manifest_add(scan->store, scan->found, file);
+	is_directory = S_ISDIR(file->mode);
+	walk->tag_below = scan->found->n;
+	r = manifest_add(scan->store, scan->found, file);
+	return r ? r : is_directory ? WALK_INTO : WALK_ON;
 }
 
-static bool is_ours(const char *path, const char *name)
+static int entry_see(struct walk *walk, const char *name, unsigned char type)
 {
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strncmp(name, OURS, strlen(OURS)) == 0 ||
-	       (!path[0] && strcmp(name, BRANCHES) == 0);
+	struct scan *scan = walk->userdata;
+
+	if (scan->found->n >= SCAN_FILES_MAX) {
+		directory_lacks(scan, walk->path, EMFILE);
+		return WALK_LEAVE;
+	}
+	if (strncmp(name, OURS, strlen(OURS)) == 0 || walk_is_branches(walk, name))
+		return WALK_ON;
+	if (strlen(walk->path) + strlen(name) + 2 > PATH_MAX) {
+		manifest_lacks(scan->found, walk->path, "it lies too deep");
+		scan->found->partial = true;
+		return WALK_ON;
+	}
+	return file_see(walk, name);
 }
 
-/* Returns 0 or -errno. */
-static int stream_open(DIR **streamp, struct scan *scan, const char *path)
+int scan_begin(struct scan *scan, struct store *store, int root)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	int at, r = reach_directory(&scan->reach, &at, path);
+	static const struct walk_visitor visitor = {.see = entry_see, .lost = directory_lost};
+	struct file *top;
+	int r;
 
-	if (r)
-		return r;
-	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	*streamp = fd < 0 ? NULL : fdopendir(fd);
-	if (!*streamp)
-		return -errno;
-	(void)steal_fd(&fd);
-	return 0;
-}
-
-static int directory_read(struct scan *scan, const struct scan_directory *directory, unsigned *seen)
-{
-	struct dirent *entry;
-	DIR *stream = NULL;
-	int r = stream_open(&stream, scan, directory->path);
-
-	if (r == -ENOENT || r == -ENOTDIR)
-		return 0;
-	if (!stream) {
-		directory_lacks(scan, directory, -r);
-		return r == -ENOMEM ? r : 0;
-	}
-	while (!r && (entry = readdir(stream))) {
-		++*seen;
-		if (scan->found->n >= SCAN_FILES_MAX) {
-			directory_lacks(scan, directory, EMFILE);
-			break;
-		}
-		if (!is_ours(directory->path, entry->d_name))
-			r = entry_see(scan, dirfd(stream), directory, entry->d_name);
-	}
-	closedir(stream);
-	return r;
+	scan->store = store;
+	scan->found = manifest_new();
+	r = walk_begin(&scan->walk, root, LOOK, &visitor, scan);
+	if (r || !scan->found)
+		return -ENOMEM;
+	top = file_look(root, "", "");
+	return top ? manifest_add(store, scan->found, top) : -errno;
 }
 
 int scan_step(struct scan *scan, unsigned entries)
 {
-	unsigned seen = 0;
-	int r = 0;
+	int r = walk_step(&scan->walk, entries);
 
-	while (!r && scan->waiting && seen < entries) {
-		struct scan_directory *directory = scan->waiting;
-
-		scan->waiting = directory->next;
-		r = directory_read(scan, directory, &seen);
-		free(directory);
-		seen++;
-	}
-	if (!r && !scan->waiting)
+	if (!r)
 		manifest_sort(scan->found);
-	return r ? r : scan->waiting != NULL;
+	return r;
+}
+
+void scan_shut(struct scan *scan)
+{
+	int r = reach_shut(&scan->walk.reach);
+
+	if (r && scan->found)
+		manifest_lacks(scan->found, "", strerror(-r));
+}
+
+void scan_deinit(struct scan *scan)
+{
+	scan_shut(scan);
+	walk_end(&scan->walk);
+	scan->found = manifest_drop(scan->store, scan->found);
 }
 
 /* It was looked at, and its content was not wanted. */

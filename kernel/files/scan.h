@@ -3,15 +3,12 @@
 #pragma once
 
 #include "manifest.h"
-#include "reach.h"
-
-struct scan_directory;
+#include "walk.h"
 
 struct scan {
 	struct store *store;
-	struct reach reach;
+	struct walk walk;
 	struct manifest *found;
-	struct scan_directory *waiting;
 };
 
 /* More than that are not looked at. */

@@ -1,9 +1,8 @@
-/* The witness. Directories that are not watched yet are a stack of paths. A directory is watched before it is read,
- * so none that is made meanwhile is missed. A new directory, and a queue that has overflowed, end the watch: the
- * next question begins it anew, and the count goes up. */
+/* The witness. A directory is watched before it is read, so none that is made meanwhile is missed. A new directory,
+ * and a queue that has overflowed, end the watch: the next question begins it anew, and the count goes up. */
 #include "witness.h"
 
-#include "reach.h"
+#include "walk.h"
 
 #include "proto/clock.h"
 
@@ -21,8 +20,8 @@
 
 /* Each pins a little of the kernel's memory, and a user may have only so many. */
 #define DIRECTORIES_MAX 2048
-/* How many directories are read in one step. */
-#define STEP 64
+/* How many entries are seen in one step. */
+#define STEP 1000
 /* When a tree could not be watched, or was not for long: how long until it is tried again. */
 #define AGAIN_MS 5000
 /* How long an interpreter waits for an answer. */
@@ -32,18 +31,10 @@
 	(IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_OPEN | IN_MOVED_FROM | IN_MOVED_TO |  \
 	 IN_ONLYDIR | IN_EXCL_UNLINK)
 
-/* Copies for branches lie there. */
-#define BRANCHES ".branches"
-
 struct page {
 	_Atomic uint32_t asked, answered; /* so many questions */
 	_Atomic uint32_t wanted;	  /* the count is */
 	_Atomic uint32_t count, strangers;
-};
-
-struct directory {
-	struct directory *next;
-	char path[];
 };
 
 static struct {
@@ -52,11 +43,10 @@ static struct {
 	bool elsewhere;	       /* this interpreter works in another tree */
 	uint32_t count;	       /* never 0 */
 	bool whole;	       /* all directories are watched */
-	struct directory *waiting;
-	struct reach reach;
+	struct walk walk;
 	unsigned directories;
 	uint64_t not_before; /* in ms */
-} witness = {.bell = -1, .home = -1, .watch = -1, .reach.fd = -1};
+} witness = {.bell = -1, .home = -1, .watch = -1, .walk = WALK_NONE};
 
 void witness_init(void)
 {
@@ -85,13 +75,7 @@ static void count_up(void)
 
 static void watch_end(void)
 {
-	struct directory *directory;
-
-	while ((directory = witness.waiting)) {
-		witness.waiting = directory->next;
-		free(directory);
-	}
-	reach_leave(&witness.reach);
+	walk_end(&witness.walk);
 	witness.watch = fd_close(witness.watch);
 	witness.whole = false;
 }
@@ -102,108 +86,54 @@ static void watch_fail(void)
 	witness.not_before = clock_ms() + AGAIN_MS;
 }
 
-static bool push(const char *above, const char *name)
+/* inotify takes only a path. So the warden goes there, where "." can be nothing else. */
+static int watch_directory(struct walk *walk)
 {
-	size_t size = strlen(above) + strlen(name) + 2;
-	struct directory *directory = size < PATH_MAX ? malloc(sizeof(*directory) + size) : NULL;
+	int r = 0;
 
-	if (!directory || ++witness.directories > DIRECTORIES_MAX) {
-		free(directory);
-		return false;
-	}
-	stpcpy(stpcpy(stpcpy(directory->path, above), above[0] ? "/" : ""), name);
-	directory->next = witness.waiting;
-	witness.waiting = directory;
-	return true;
+	if (++witness.directories > DIRECTORIES_MAX)
+		return -EMFILE;
+	if (fchdir(walk->fd) < 0)
+		return -errno;
+	if (inotify_add_watch(witness.watch, ".", WATCHED) < 0)
+		r = -errno;
+	return fchdir(witness.home) < 0 ? -errno : r;
+}
+
+static int see(struct walk *walk, const char *name, unsigned char type)
+{
+	return type == DT_DIR && !walk_is_branches(walk, name) ? WALK_INTO : WALK_ON;
+}
+
+static int directory_lost(struct walk *walk, const char *path, int r)
+{
+	return r == -ENOENT || r == -ENOTDIR ? 0 : r; /* it has been removed since */
 }
 
 static void watch_begin(void)
 {
+	static const struct walk_visitor visitor = {watch_directory, see, directory_lost};
+
 	watch_end();
 	witness.directories = 0;
-	reach_init(&witness.reach, witness.home, 0);
 	witness.watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (witness.watch < 0 || !push("", ""))
+	if (witness.watch < 0 || walk_begin(&witness.walk, witness.home, 0, &visitor, NULL))
 		watch_fail();
-}
-
-static bool is_directory(int parent, const struct dirent *entry)
-{
-	struct stat status;
-
-	if (entry->d_type != DT_UNKNOWN)
-		return entry->d_type == DT_DIR;
-	return fstatat(parent, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
-}
-
-static bool is_passed_over(const char *path, const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (!path[0] && strcmp(name, BRANCHES) == 0);
-}
-
-static bool push_all(const char *path, DIR *stream)
-{
-	const struct dirent *entry;
-
-	while ((entry = readdir(stream)))
-		if (!is_passed_over(path, entry->d_name) && is_directory(dirfd(stream), entry) &&
-		    !push(path, entry->d_name))
-			return false;
-	return true;
-}
-
-/* inotify takes only a path. So the warden goes there, where "." can be nothing else. */
-static bool watch_here(const char *path)
-{
-	DIR *stream;
-	bool done;
-	int fd;
-
-	if (inotify_add_watch(witness.watch, ".", WATCHED) < 0)
-		return false;
-	fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	stream = fd < 0 ? NULL : fdopendir(fd);
-	if (!stream) {
-		fd_close(fd);
-		return false;
-	}
-	done = push_all(path, stream);
-	closedir(stream);
-	return done;
-}
-
-static bool watch_directory(const char *path)
-{
-	int fd, r = reach_directory(&witness.reach, &fd, path);
-	bool done;
-
-	if (r)
-		return r == -ENOENT || r == -ENOTDIR; /* it has been removed since */
-	if (fchdir(fd) < 0)
-		return false;
-	done = watch_here(path);
-	return fchdir(witness.home) == 0 && done;
 }
 
 bool witness_busy(void)
 {
-	return witness.waiting;
+	return walk_busy(&witness.walk);
 }
 
 void witness_step(void)
 {
-	struct directory *directory;
-	bool done = true;
+	int r = walk_step(&witness.walk, STEP);
 
-	for (int i = 0; done && i < STEP && (directory = witness.waiting); i++) {
-		witness.waiting = directory->next;
-		done = watch_directory(directory->path);
-		free(directory);
-	}
-	if (!done) {
+	if (r < 0) {
 		watch_fail();
-	} else if (!witness.waiting) {
-		reach_leave(&witness.reach);
+	} else if (r == 0) {
+		walk_end(&witness.walk);
 		witness.whole = true;
 		count_up(); /* nobody knows what happened before */
 	}
@@ -267,7 +197,7 @@ void witness_answer(bool strangers)
 	atomic_store(&witness.page->strangers, strangers);
 	atomic_store(&witness.page->answered, asked);
 	syscall(SYS_futex, &witness.page->answered, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	if (atomic_exchange(&witness.page->wanted, 0) && !witness.whole && !witness.waiting &&
+	if (atomic_exchange(&witness.page->wanted, 0) && !witness.whole && !witness_busy() &&
 	    clock_ms() >= witness.not_before)
 		watch_begin();
 }

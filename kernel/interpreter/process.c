@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "channel.h"
 #include "describe.h"
+#include "files/walk.h"
 #include "files/witness.h"
 #include "frozen.h"
 #include "language.h"
@@ -110,14 +111,14 @@ static void descriptors_close(int floor)
 /* What a language without a move of its own gets: the working directory. */
 static int move_plainly(enum language_move how, struct bytes name, char *text, size_t size)
 {
-	const char *root = artifacts_root(), *branch = strstr(root, "/" ARTIFACTS_BRANCHES "/");
+	const char *root = artifacts_root(), *branch = strstr(root, "/" BRANCHES "/");
 	int family = branch ? (int)(branch - root) : (int)strlen(root);
 
 	if (how == MOVE_COPY) {
 		snprintf(text, size, "this language cannot copy them: use files = restore");
 		return -1;
 	}
-	snprintf(text, size, "%.*s/" ARTIFACTS_BRANCHES "/%.*s", family, root, (int)name.size, name.data);
+	snprintf(text, size, "%.*s/" BRANCHES "/%.*s", family, root, (int)name.size, name.data);
 	if (chdir(text) == 0)
 		return 0;
 	snprintf(text, size, "%s", strerror(errno));

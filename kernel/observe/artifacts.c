@@ -13,11 +13,11 @@
 
 #include "positions.h"
 
+#include "files/walk.h"
 #include "files/witness.h"
 #include "proto/clock.h"
 #include "proto/message.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -34,7 +34,6 @@
 #define SEEN_MAX 100000
 #define LOOK_NS 250000000
 
-#define DEPTH_MAX 64
 /* So many maps are known. */
 #define MAPS_MAX 64
 /* To look at so many files takes longer than to ask whether there is anything to see. */
@@ -53,13 +52,10 @@ static struct {
 } artifacts;
 
 struct look {
-	char path[PATH_MAX]; /* of the directory that is looked at, relative to home */
-	size_t size;
-	unsigned depth, told, seen;
+	unsigned told, seen;
 	uint64_t until;
 	bool more, changed;
-	bool blind;	/* something could not be looked at */
-	unsigned quiet; /* in a directory whose files are not told */
+	bool blind; /* something could not be looked at */
 };
 
 static bool before(struct timespec a, struct timespec b)
@@ -200,7 +196,7 @@ static const char *type_of(const char *name)
 	return "application/octet-stream";
 }
 
-static void tell(struct look *look, const char *name, const struct statx *status)
+static void tell(struct look *look, const char *directory, const char *name, const struct statx *status)
 {
 	bool is_new = (status->stx_mask & STATX_BTIME) && !before(time_of(status->stx_btime), artifacts.began);
 	char path[PATH_MAX];
@@ -209,7 +205,7 @@ static void tell(struct look *look, const char *name, const struct statx *status
 		.type = bytes_of(type_of(name)),
 		.change = bytes_of(is_new ? "created" : "modified"),
 	};
-	int size = snprintf(path, sizeof(path), "%.*s%s", (int)look->size, look->path, name);
+	int size = snprintf(path, sizeof(path), "%s%s%s", directory, directory[0] ? "/" : "", name);
 
 	artifact.path = (struct bytes){.data = path, .size = (size_t)size};
 	if (look->told == TOLD_MAX || size >= (int)sizeof(path) ||
@@ -221,35 +217,55 @@ static void tell(struct look *look, const char *name, const struct statx *status
 
 /* ---- looking ---- */
 
-/* An entry of unknown type may be no directory. A removed one was removed during the look. */
-static void cannot_look(struct look *look)
+/* A removed one was removed during the look. */
+static int cannot_look(struct look *look, int r)
 {
-	look->changed |= errno == ENOENT;
-	look->blind |= errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
+	look->changed |= r == -ENOENT;
+	look->blind |= !walk_has_gone(r);
+	return 0;
 }
 
-static void look_at(struct look *look, int directory, const char *name)
+/* Whether it has changed in this cell. */
+static bool is_changed(struct look *look, struct statx_timestamp stamp)
 {
-	struct timespec changed;
-	struct statx status;
+	struct timespec changed = time_of(stamp);
 
-	if (++look->seen >= SEEN_MAX || (look->seen % 256 == 0 && clock_ns(CLOCK_MONOTONIC) > look->until)) {
-		look->more = true;
-		return;
-	}
-	if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
-		  STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_BTIME, &status) < 0) {
-		cannot_look(look);
-		return;
-	}
-	changed = time_of(status.stx_ctime);
 	if (before(changed, artifacts.began))
-		return;
+		return false;
 	if (before(artifacts.newest, changed))
 		artifacts.newest = changed;
 	look->changed = true;
-	if (!look->quiet && S_ISREG(status.stx_mode))
-		tell(look, name, &status);
+	return true;
+}
+
+/* Somebody has put something into it, or taken something out. */
+static int look_at_directory(struct walk *walk)
+{
+	struct statx status;
+
+	if (statx(walk->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &status) == 0)
+		(void)is_changed(walk->userdata, status.stx_ctime);
+	return 0;
+}
+
+static int directory_lost(struct walk *walk, const char *path, int r)
+{
+	return cannot_look(walk->userdata, r);
+}
+
+static int look_at(struct walk *walk, const char *name)
+{
+	struct look *look = walk->userdata;
+	struct statx status;
+
+	if (++look->seen >= SEEN_MAX || (look->seen % 256 == 0 && clock_ns(CLOCK_MONOTONIC) > look->until))
+		return -ETIME;
+	if (statx(walk->fd, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
+		  STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_BTIME, &status) < 0)
+		return cannot_look(look, -errno);
+	if (is_changed(look, status.stx_ctime) && !walk->tag && S_ISREG(status.stx_mode))
+		tell(look, walk->path, name, &status);
+	return WALK_ON;
 }
 
 /* Files that Python keeps for itself. */
@@ -258,77 +274,12 @@ static bool is_quiet(const char *name)
 	return strcmp(name, "__pycache__") == 0;
 }
 
-/* Somebody has put something into it, or taken something out. */
-static void look_at_directory(struct look *look, int directory)
+static int look_at_entry(struct walk *walk, const char *name, unsigned char type)
 {
-	struct stat status;
-
-	if (fstat(directory, &status) < 0 || before(status.st_ctim, artifacts.began))
-		return;
-	look->changed = true;
-	if (before(artifacts.newest, status.st_ctim))
-		artifacts.newest = status.st_ctim;
-}
-
-static void look_into(struct look *look, int directory);
-
-static void descend(struct look *look, int parent, const char *name)
-{
-	size_t before_it = look->size, length = strlen(name);
-	int directory;
-
-	if (look->depth == DEPTH_MAX || look->size + length + 2 > sizeof(look->path)) {
-		look->more = true;
-		return;
-	}
-	directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (directory < 0) {
-		cannot_look(look);
-		return;
-	}
-	memcpy(look->path + look->size, name, length);
-	look->path[look->size + length] = '/';
-	look->size += length + 1;
-	look->depth++;
-	look->quiet += is_quiet(name);
-	look_into(look, directory);
-	look->quiet -= is_quiet(name);
-	look->depth--;
-	look->size = before_it;
-	fd_close(directory);
-}
-
-static bool is_dots(const char *name)
-{
-	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
-/* Copies for branches lie there. */
-static bool is_branches(const struct look *look, const char *name)
-{
-	return look->depth == 0 && strcmp(name, ARTIFACTS_BRANCHES) == 0;
-}
-
-static void look_into(struct look *look, int directory)
-{
-	char entries[8192] __attribute__((aligned(8)));
-	ssize_t n;
-
-	look_at_directory(look, directory);
-	while (!look->more && (n = syscall(SYS_getdents64, directory, entries, sizeof(entries))) > 0) {
-		for (ssize_t at = 0; at < n && !look->more;) {
-			const struct dirent64 *entry = (const void *)(entries + at);
-
-			at += entry->d_reclen;
-			if (is_dots(entry->d_name))
-				continue;
-			if (entry->d_type != DT_DIR)
-				look_at(look, directory, entry->d_name);
-			if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-			    !is_branches(look, entry->d_name))
-				descend(look, directory, entry->d_name);
-		}
-	}
+	if (type != DT_DIR)
+		return look_at(walk, name);
+	walk->tag_below = walk->tag || is_quiet(name); /* its files are not told */
+	return walk_is_branches(walk, name) ? WALK_ON : WALK_INTO;
 }
 
 /* ---- maps ---- */
@@ -406,13 +357,14 @@ static bool is_look_due(void)
 
 static void look_all(struct look *look)
 {
+	static const struct walk_visitor visitor = {look_at_directory, look_at_entry, directory_lost};
 	int home = open(artifacts.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct walk walk;
 
-	if (home >= 0)
-		look_into(look, home);
-	else
-		cannot_look(look);
-	look->more |= look->blind;
+	if (home < 0)
+		(void)cannot_look(look, -errno);
+	look->more |= walk_begin(&walk, home, 0, &visitor, look) || walk_step(&walk, UINT_MAX) || look->blind;
+	walk_end(&walk);
 	fd_close(home);
 }
 

@@ -5,9 +5,6 @@
 
 #include <time.h>
 
-/* In the workspace: those of branches. */
-#define ARTIFACTS_BRANCHES ".branches"
-
 /* In the warden, and in a branch with files of its own: the directory that paths are relative to. */
 void artifacts_home(const char *workspace);
 /* What has been written until now, the next cell has not written, even if it begins in the same tick. */

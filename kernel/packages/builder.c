@@ -7,6 +7,7 @@
 #include "cage/cage.h"
 #include "complaint.h"
 #include "config.h"
+#include "files/survey.h"
 #include "language.h"
 #include "progress.h"
 #include "seal.h"
@@ -18,7 +19,6 @@
 
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <fts.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -609,19 +609,13 @@ static int build(struct builder *builder)
 /* How much uv keeps: the router counts it, too. */
 static void cache_measure(struct builder *builder)
 {
-	char path[PATH_SIZE + 16], text[32], *const paths[] = {path, NULL};
-	unsigned long long size = 0;
-	FTS *tree;
-	FTSENT *entry;
+	static struct survey survey = SURVEY_NONE;
+	char path[PATH_SIZE + 16], text[32];
 
 	snprintf(path, sizeof(path), "%s/cache", builder->order.packages);
-	tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	while (tree && (entry = fts_read(tree)))
-		if (entry->fts_info == FTS_F || entry->fts_info == FTS_D)
-			size += (unsigned long long)entry->fts_statp->st_blocks * 512;
-	if (tree)
-		(void)fts_close(tree);
-	snprintf(text, sizeof(text), "%llu\n", size);
+	survey_begin(&survey, path, UINT64_MAX, UINT64_MAX);
+	(void)survey_step(&survey, UINT_MAX);
+	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)survey.size);
 	snprintf(path, sizeof(path), "cache-size.%d", getpid());
 	if (file_write(builder->root, path, text, 0600) ||
 	    renameat(builder->root, path, builder->root, "cache-size") < 0)

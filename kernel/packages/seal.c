@@ -1,12 +1,12 @@
-/* Nothing follows a link, and nothing is believed of what is there but what the kernel says. */
+/* Nothing follows a link, and nothing is believed of what is there but what the kernel says. A directory is sealed
+ * before what is in it: to seal a file takes no right to its directory. */
 #include "seal.h"
 
-#include <dirent.h>
+#include "files/walk.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-
-#define DEPTH_MAX 64
 
 struct seal {
 	uint64_t limit, size;
@@ -41,54 +41,56 @@ static int count(struct seal *seal, const struct stat *meta, const char *name)
 	return 0;
 }
 
-static int walk(struct seal *seal, int directory, const char *name, unsigned depth);
-
-static int walk_in(struct seal *seal, int fd, unsigned depth)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), r = 0;
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-	struct dirent *entry;
-
-	if (!dir) {
-		fd_close(copy);
-		return -errno;
-	}
-	while (!r && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = walk(seal, fd, entry->d_name, depth + 1);
-	(void)closedir(dir);
-	return r;
-}
-
-/* What is no file and no directory is not opened. */
-static int walk(struct seal *seal, int directory, const char *name, unsigned depth)
+static int entry_seal(struct walk *walk, const char *name, unsigned char type)
 {
 	_cleanup_(fd_closep) int fd = -1;
+	struct seal *seal = walk->userdata;
 	struct stat meta;
 	int r;
 
-	if (depth > DEPTH_MAX)
-		return fail(seal, ENAMETOOLONG, name);
-	if (fstatat(directory, name, &meta, AT_SYMLINK_NOFOLLOW) < 0)
-		return fail(seal, errno, name);
-	if (!S_ISDIR(meta.st_mode) && !S_ISREG(meta.st_mode))
-		return fail(seal, ELOOP, name);
-	fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (type != DT_DIR && type != DT_REG)
+		return fail(seal, ELOOP, name); /* it is not even opened */
+	fd = openat(walk->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &meta) < 0)
 		return fail(seal, errno, name);
 	r = count(seal, &meta, name);
-	if (!r && S_ISDIR(meta.st_mode))
-		r = walk_in(seal, fd, depth);
-	return r ? r : seal_one(seal, fd, &meta, name);
+	if (!r)
+		r = seal_one(seal, fd, &meta, name);
+	return r ? r : S_ISDIR(meta.st_mode) ? WALK_INTO : WALK_ON;
+}
+
+static int directory_lost(struct walk *walk, const char *path, int r)
+{
+	return fail(walk->userdata, -r, path);
+}
+
+static int seal_root(struct walk *walk)
+{
+	struct seal *seal = walk->userdata;
+	struct stat meta;
+
+	if (walk->path[0]) /* it was sealed as an entry of the one above */
+		return 0;
+	if (fstat(walk->fd, &meta) < 0)
+		return -errno;
+	return count(seal, &meta, ".") ? -EFBIG : seal_one(seal, walk->fd, &meta, ".");
 }
 
 int seal_tree(int directory, const char *name, uint64_t limit, uint64_t *sizep, char culprit[static 256])
 {
+	static const struct walk_visitor visitor = {seal_root, entry_seal, directory_lost};
+	_cleanup_(fd_closep) int root = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct seal seal = {.limit = limit, .culprit = culprit};
+	struct walk walk;
 	int r;
 
 	culprit[0] = '\0';
-	r = walk(&seal, directory, name, 0);
+	if (root < 0)
+		return fail(&seal, errno == ENOTDIR ? ELOOP : errno, name);
+	r = walk_begin(&walk, root, 0, &visitor, &seal);
+	if (!r)
+		r = walk_step(&walk, UINT_MAX);
+	walk_end(&walk);
 	*sizep = seal.size;
 	return r;
 }

@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#define BRANCHES ".branches"
 #define FIRST_STATE 1
 #define MAPPED_MAX 64
 #define TOLD_MAX 64
@@ -162,7 +161,8 @@ static struct job *job_add(struct states *states, struct bytes directory)
 	msgpack_sbuffer_init(&job->still);
 	job->root = -1;
 	job->capture.fd = job->capture.root = job->revert.made = -1;
-	job->capture.scan.reach.fd = job->scan.reach.fd = job->revert.reach.fd = -1;
+	job->capture.scan.walk = job->scan.walk = (struct walk)WALK_NONE;
+	job->revert.reach.fd = -1;
 	while (*slot)
 		slot = &(*slot)->next;
 	*slot = job;
@@ -488,8 +488,8 @@ void states_leave(struct states *states)
 		fd_closep(&job->root);
 		fd_closep(&job->capture.root);
 		fd_closep(&job->capture.fd);
-		reach_leave(&job->capture.scan.reach);
-		reach_leave(&job->scan.reach);
+		walk_leave(&job->capture.scan.walk);
+		walk_leave(&job->scan.walk);
 		reach_leave(&job->revert.reach);
 		fd_closep(&job->revert.made);
 	}

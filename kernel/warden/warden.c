@@ -9,6 +9,7 @@
 
 #include "observe/artifacts.h"
 
+#include "files/survey.h"
 #include "files/witness.h"
 #include "interpreter/interpreter.h"
 #include "interpreter/process.h"
@@ -19,7 +20,6 @@
 #include "states.h"
 #include "still.h"
 #include "strangers.h"
-#include "survey.h"
 #include "turns.h"
 
 #include <fcntl.h>
@@ -659,7 +659,7 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	turns_shorten();
 	warden.cage = cage;
 	warden.control = control;
-	warden.survey = SURVEY_NONE;
+	warden.survey = (struct survey)SURVEY_NONE;
 	warden.signals = signals_open(&taken);
 	strangers_init(&warden.strangers, is_interpreter, is_still, &warden);
 	if (warden.signals < 0)

@@ -102,9 +102,16 @@ def test_more_than_are_told(python: Interpreter) -> None:
 
 
 def test_deeper_than_is_looked(python: Interpreter) -> None:
-    result = python.run("import os\nfor i in range(100): os.mkdir('d'); os.chdir('d')\nopen('f', 'w').close()")
+    result = python.run(
+        "import os\nfor i in range(100): os.mkdir('d'); os.chdir('d')\nopen('f', 'w').close()\n"
+        "for i in range(100): os.chdir('..')"
+    )
+    assert told(result) == {"d/" * 100 + "f": ("created", 0)} and not result.artifacts_more
+    result = python.run(
+        "for i in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('f', 'w').close()\n"
+        "for i in range(25): os.chdir('..')"
+    )
     assert result.artifacts == [] and result.artifacts_more
-    python.run("for i in range(100): os.chdir('..')")
 
 
 def test_ten_thousand_files(python: Interpreter) -> None:

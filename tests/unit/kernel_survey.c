@@ -1,6 +1,6 @@
 /* The survey of a tree: its sums, where it stops, and what it does not trip over. */
 #include "check.h"
-#include "warden/survey.h"
+#include "files/survey.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -36,7 +36,7 @@ static struct survey survey_of(uint64_t size_max, uint64_t files_max, unsigned p
 	survey_begin(&survey, root, size_max, files_max);
 	while (!survey_step(&survey, pieces))
 		;
-	CHECK(survey.fd == -1 && !survey.reading && !survey.waiting);
+	CHECK(!walk_busy(&survey.walk) && survey.walk.reach.root == -1);
 	return survey;
 }
 

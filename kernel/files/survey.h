@@ -3,20 +3,19 @@
  * everything that does not move. Files without a name are not in it. */
 #pragma once
 
-#include "files/reach.h"
-
-struct survey_directory;
+#include "walk.h"
 
 struct survey {
 	uint64_t size, files; /* bytes on disk; how many files, directories, links and other things with a name */
 	uint64_t size_max, files_max;
 	bool blind; /* some directories could not be read */
-	int fd;	    /* of the directory that is being read; -1 between two directories */
-	struct survey_directory *reading, *waiting;
-	struct reach reach;
+	struct walk walk;
 };
 
-#define SURVEY_NONE ((struct survey){.fd = -1, .reach = {.root = -1, .fd = -1}})
+#define SURVEY_NONE                                                                                                \
+	{                                                                                                          \
+		.walk = WALK_NONE                                                                                  \
+	}
 
 /* Begin a survey. A survey under way is given up. @root: absolute. It ends early once more than @size_max bytes or
  * @files_max files have been found. */
