@@ -82,27 +82,10 @@ static const char *reason(int r)
 	return strerror(-r);
 }
 
-/* What was kept of it last is better than nothing. Its size and times are those of then, so the next look takes it
- * for changed. */
-static void content_before(const struct capture *capture, struct file *file)
-{
-	const struct file *before = file_before(capture, file);
-
-	if (!before || !before->content)
-		return;
-	file->content = blob_use(before->content);
-	file->size = before->size;
-	file->stored = before->stored;
-	file->modified = before->modified;
-	file->changed = before->changed;
-	file->unkept = false;
-}
-
 static void lack(struct capture *capture, struct file *file, int r)
 {
 	file->content = blob_drop(capture->store, file->content);
 	file->unkept = true;
-	content_before(capture, file);
 	manifest_lacks(capture->found, file->path, reason(r));
 	file_end(capture);
 }

@@ -260,6 +260,17 @@ def test_too_large(client: Client, session: str) -> None:
     assert undone.files_stay == "big: its content was not kept"
 
 
+def test_too_large_now(client: Client, session: str) -> None:
+    """What was kept of it before does not take its place."""
+    client.open(session, "little")
+    client.exec("open('big', 'w').write('1')", session)
+    client.exec("open('big', 'a').write('2' * 100000)", session)
+    lost = client.exec("import os; open('big', 'a').write('3'); os._exit(1)", session)
+    assert (changes(lost), lost.files_stay) == ({"big": "failed"}, "big: its content was not kept")
+    assert lost.files_unkept == "big: it is too large to be kept"
+    assert client.exec("len(open('big').read())", session).text == "100002"
+
+
 def test_what_checkpoints_hold(client: Client, opened: str) -> None:
     client.exec("open('a', 'w').write('1' * 5000); open('b', 'w').write('2' * 7000)", opened)
     client.exec("open('a', 'w').write('3' * 6000)", opened)

@@ -318,9 +318,12 @@ class Round:
         assert wanted <= told <= wanted | {it for it in {*before} & {*now} if len(now[it]) > 2}
 
     def look(self, session: Session) -> None:
+        """Or soon: it may be on its way back, because another one has filled the workspace."""
         end = time.monotonic() + 2
-        while tree(session.place) != session.at.files and time.monotonic() < end:
-            pass
+        while time.monotonic() < end:
+            with contextlib.suppress(FileNotFoundError):
+                if tree(session.place) == session.at.files:
+                    return
         assert tree(session.place) == session.at.files, session.id
 
     def step(self) -> None:
