@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import threading
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from daemon import SANITIZED, Daemon, memory_of, wait_until
-from http_server import PATIENCE, Answer, Server, server_of
+from http_server import Answer, Server, events_of, server_of
 from lair import Client
 
 SETTINGS = {"profile default": {"checkpoint": "cell", "checkpoints": "16", "functions": "on"}}
@@ -47,40 +45,6 @@ class Session:
 
     def exec(self, code: str, **fields: Any) -> Any:
         return self.server.exec(self.name, code, **fields)
-
-
-class Events:
-    """A stream of them."""
-
-    def __init__(self, response: http.client.HTTPResponse) -> None:
-        self.response = response
-
-    def __iter__(self) -> Iterator[tuple[str, Any, str]]:
-        event, data, name = "", None, ""
-        for raw in self.response:
-            line = raw.decode("ascii").rstrip("\n")
-            field, _, value = line.partition(": ")
-            if field == "event":
-                event = value
-            elif field == "data":
-                data = json.loads(value)
-            elif field == "id":
-                name = value
-            elif not line and event:
-                yield event, data, name
-                event, data, name = "", None, ""
-
-
-def events_of(
-    server: Server, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
-) -> Events:
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=PATIENCE)
-    given = {"Accept": "text/event-stream", "Content-Type": "application/json", **(headers or {})}
-    connection.request(method, path, json.dumps(body) if body is not None else None, given)
-    response = connection.getresponse()
-    assert response.status == 200, response.read()
-    assert response.headers["Content-Type"] == "text/event-stream"
-    return Events(response)
 
 
 @pytest.fixture

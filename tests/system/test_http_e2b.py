@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import http.client
 import json
 import socket
 import struct
 import time
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,65 +18,10 @@ from urllib.parse import urlencode
 import pytest
 
 from daemon import Daemon, Settings, wait_until
-from http_server import PATIENCE, Answer, Server, server_of
+from http_server import PATIENCE, Answer, Sandbox, Server, Tenant, server_of
 
 SETTINGS: Settings = {"profile default": {"subprocess": "on", "checkpoint": "cell"}}
 BOUNDARY = b"0123456789abcdef"
-
-
-class Tenant:
-    """Somebody with an API key."""
-
-    def __init__(self, server: Server, key: str) -> None:
-        self.server = server
-        self.key = key
-
-    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.server.ask(method, path, body, {"X-API-KEY": self.key, **headers})
-
-    def create(self, **fields: Any) -> Sandbox:
-        answer = self.ask("POST", "/v2/sandboxes", {"templateID": "base", **fields})
-        assert answer.status == 201, answer.body
-        return Sandbox(self.server, answer.json())
-
-    def ids(self) -> set[str]:
-        return {each["sandboxID"] for each in self.ask("GET", "/v2/sandboxes").json()}
-
-
-class Sandbox:
-    """One of its sandboxes, spoken to with the token of that alone."""
-
-    def __init__(self, server: Server, told: dict[str, str]) -> None:
-        self.server = server
-        self.id = told["sandboxID"]
-        self.token = told["envdAccessToken"]
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"E2b-Sandbox-Id": self.id, "X-Access-Token": self.token}
-
-    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.server.ask(method, path, body, {**self.headers, **headers})
-
-    def run(self, code: str) -> list[Any]:
-        answer = self.ask("POST", "/execute", {"code": code})
-        assert answer.status == 200, answer.body
-        return [json.loads(line) for line in answer.body.splitlines()]
-
-    def upload(self, path: str, data: bytes, **headers: str) -> Answer:
-        asked = {"Content-Type": "application/octet-stream", **headers}
-        return self.ask("POST", f"/files?{urlencode({'path': path})}", data, **asked)
-
-    def read(self, path: str) -> bytes:
-        answer = self.ask("GET", f"/files?{urlencode({'path': path})}")
-        assert answer.status == 200, answer.body
-        return answer.body
-
-    def signed(self, path: str, operation: str, until: int | None = None) -> str:
-        text = f"{path}:{operation}:user:{self.token}" + (f":{until}" if until else "")
-        signature = "v1_" + b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
-        query = {"path": path, "username": "user", "signature": signature}
-        return urlencode({**query, "signature_expiration": until} if until else query)
 
 
 def text_of(lines: list[Any]) -> Any:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from daemon import BIN, USAGE, Daemon, config_text
+from doors import DOORS
 from http_server import server_of
 from kernels import kernel_of
-from lair import Connection, Session
 from mcp_server import McpServer
-from test_http_e2b import Tenant, text_of
+from test_scenarios import Step, cell, do, of_steps, play
 
 TOY = {"language": "toy", "checkpoint": "cell", "grace": "300ms"}
 
@@ -24,47 +24,56 @@ def daemon() -> Iterator[Daemon]:
     it.end()
 
 
-def test_cells_on_the_command_line(daemon: Daemon, session: str) -> None:
-    assert daemon.lair("exec", "-s", session, "x = 41").stdout == ""
-    assert daemon.lair("exec", "-s", session, "print x\nx + 1").stdout == "41\n42\n"
-    failed = daemon.lair("exec", "-s", session, "y")
-    assert (failed.returncode, failed.stderr) == (1, "ToyError: no such variable: y\n")
+SCENARIOS: dict[str, list[Step]] = {
+    "cells": [
+        cell("x = 41", text=None),
+        cell("x + 1", text="42", stdout=""),
+        cell("y", error="ToyError", says="no such variable: y"),
+        cell("x", text="41"),
+    ],
+    "undo and a branch": [
+        cell("x = 1"),
+        cell("x = 2"),
+        do("undo", gives=1),
+        cell("x", text="1"),
+        do("branch", "twig"),
+        cell("x = 5", of="twig"),
+        cell("x", of="twig", text="5"),
+        cell("x", text="1"),
+    ],
+    "a late cell": [
+        cell("x = 41"),
+        cell("x = 1\nspin", timeout=0.3, state="kept", says="0.3 s"),
+        cell("x = 2\nhang", timeout=0.3, state="rolled_back"),
+        cell("x", text="1"),
+    ],
+    "variables": [
+        cell("x = 41"),
+        cell("y = 1"),
+        do("diff", gives={"y": "new"}),
+        do("variables", gives={"x": "41", "y": "1"}),
+    ],
+    "saved": [cell("x = 41"), do("save", gives=["x"]), do("end"), cell("x + 1", text="42")],
+}
+
+
+@pytest.mark.parametrize(
+    ("door", "name"),
+    [
+        (door, name)
+        for name, it in SCENARIOS.items()
+        for door, kind in DOORS.items()
+        if not of_steps(it) & kind.cannot.keys()
+    ],
+)
+def test_scenario(daemon: Daemon, door: str, name: str) -> None:
+    play(daemon, door, f"{door}-{name}".replace(" ", "_"), SCENARIOS[name])
+
+
+def test_the_output_and_the_table_of_variables(daemon: Daemon, session: str) -> None:
+    assert daemon.lair("exec", "-s", session, "x = 41\nprint x\nx + 1").stdout == "41\n42\n"
     table = daemon.lair("vars", session).stdout
     assert "x " in table and "number" in table and "41" in table
-
-
-def test_undo_and_branch(daemon: Daemon, session: str) -> None:
-    lair = daemon.lair_json
-    for code in ("x = 1", "x = 2"):
-        lair("exec", "-s", session, code)
-    lair("undo", session)
-    assert lair("exec", "-s", session, "x")["text"] == "1"
-    lair("branch", session, f"{session}.b")
-    lair("exec", "-s", f"{session}.b", "x = 5")
-    assert lair("exec", "-s", f"{session}.b", "x")["text"] == "5"
-    assert lair("exec", "-s", session, "x")["text"] == "1"
-
-
-def test_a_late_cell_is_interrupted_or_rolled_back(daemon: Daemon, session: str) -> None:
-    lair = daemon.lair_json
-    lair("exec", "-s", session, "x = 41")
-    soft = lair("exec", "-s", session, "-t", "0.3", "x = 1\nspin")
-    assert (soft["state"], soft["cause"], soft["error"]["name"]) == ("kept", "timeout", "Interrupted")
-    hard = lair("exec", "-s", session, "-t", "0.3", "x = 2\nhang")
-    assert (hard["state"], hard["cause"]) == ("rolled_back", "timeout")
-    assert lair("exec", "-s", session, "x")["text"] == "1"
-
-
-def test_variables_are_saved_and_compared(daemon: Daemon, session: str) -> None:
-    lair = daemon.lair_json
-    lair("exec", "-s", session, "x = 41")
-    lair("exec", "-s", session, "y = 1")
-    changed = lair("diff", session)["variables"]
-    assert [(it["name"], it["change"]) for it in changed] == [("y", "new")]
-    assert sorted(lair("save", session)["names"]) == ["x", "y"]
-    lair("close", session)
-    again = lair("exec", "-s", session, "x + y")
-    assert again["text"] == "42" and sorted(again["loaded"]["names"]) == ["x", "y"]
 
 
 def test_every_answer_names_the_language(daemon: Daemon, session: str) -> None:
@@ -81,33 +90,6 @@ def test_every_answer_names_the_language(daemon: Daemon, session: str) -> None:
     assert "languages: python, toy" in daemon.lair("doctor").stdout
 
 
-def test_the_client_of_python(daemon: Daemon, session: str) -> None:
-    with Connection(str(daemon.socket)) as connection, Session(session, connection=connection) as s:
-        s.run("x = 41")
-        assert s.run("x + 1").text == "42"
-        failed = s.run("nothing")
-        assert failed.error and failed.error.name == "ToyError"
-
-
-def test_http_and_e2b(daemon: Daemon, session: str) -> None:
-    with server_of(daemon) as server:
-        server.exec(session, "x = 41")
-        assert server.exec(session, "x + 1")["text"] == "42"
-        assert server.ask("GET", f"/v1/sessions/{session}").json()["language"] == "toy"
-        box = Tenant(server, "any").create()
-        box.run("x = 41")
-        assert text_of(box.run("x + 1")) == "42"
-
-
-def test_mcp(daemon: Daemon, session: str) -> None:
-    with McpServer(daemon, "--instructions", "--tools", "full") as server:
-        said = server.request("server/discover")["instructions"]
-        assert said.startswith("Runs toy in sessions") and "The code is toy, not Python" in said
-        server.run("x = 41", session)
-        assert server.run("x + 1", session)["text"] == "42"
-        assert server.call("python_session_undo", session_id=session)["ok"]
-
-
 @pytest.mark.parametrize(
     ("flags", "begins"),
     [
@@ -121,12 +103,14 @@ def test_mcp_names_the_language_of_its_profile(daemon: Daemon, flags: tuple[str,
         assert server.request("server/discover")["instructions"].startswith(begins)
 
 
-def test_jupyter(daemon: Daemon) -> None:
+def test_what_else_names_the_language(daemon: Daemon, opened: str) -> None:
+    with server_of(daemon) as server:
+        assert server.ask("GET", f"/v1/sessions/{opened}").json()["language"] == "toy"
+    with McpServer(daemon, "--instructions") as mcp:
+        said = mcp.request("server/discover")["instructions"]
+        assert said.startswith("Runs toy in sessions") and "The code is toy, not Python" in said
     with kernel_of(daemon) as kernel:
-        client = kernel.client()
-        assert client.run("x = 41")[0]["status"] == "ok"
-        assert client.value("x + 1") == "42"
-        told = client.request("kernel_info_request", {})["language_info"]
+        told = kernel.client().request("kernel_info_request", {})["language_info"]
         assert (told["name"], told["version"]) == ("toy", "1.0")
 
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgpack
 import pytest
 import zmq
 
-import kernels
 from daemon import Daemon
+from doors import DOORS
 from http_server import server_of
-from lair import Connection, Session, causes, codec, notes
+from lair import causes, codec, notes
 from lair import messages as m
 from lair.result import Collector
-from lair.tools import Tools
-from mcp_server import McpServer
 
 SETTINGS = {"profile default": {"checkpoint": "cell"}}
 
@@ -120,104 +117,39 @@ def rewriting(daemon: Daemon, proxy: Proxy) -> Daemon:
     return it
 
 
-# ---- the doors: each runs the cell, and gives what it has said ----
-
-
-def of_exec(daemon: Daemon, session: str) -> str:
-    return daemon.lair("exec", "-s", session, MARK).stderr
-
-
-def of_one_shot(daemon: Daemon, session: str) -> str:
-    return daemon.lair("exec", MARK).stderr
-
-
-def of_json(daemon: Daemon, session: str) -> str:
-    return json.dumps(daemon.lair_json("exec", "-s", session, MARK)["notes"])
-
-
-def of_prompt(daemon: Daemon, session: str) -> str:
-    env = {"PATH": "/usr/bin:/bin", "LAIR_SOCKET": str(daemon.socket)}
-    command = [str(daemon.binaries / "lair"), "repl", "-s", session]
-    return subprocess.run(command, input=MARK + "\n", capture_output=True, text=True, env=env, timeout=60).stderr
-
-
-def of_mcp(daemon: Daemon, session: str) -> str:
-    with McpServer(daemon) as server:
-        it = server.run(MARK, session)
-    assert it["blocked"] == [{"event": "open", "target": "/etc/shadow", "reason": "denied"}]
-    return str(it["note"])
-
-
-def of_v1(daemon: Daemon, session: str) -> str:
-    with server_of(daemon) as server:
-        return json.dumps(server.ask("POST", f"/v1/sessions/{session}/exec", {"code": MARK}).json()["notes"])
-
-
-def of_events(daemon: Daemon, session: str) -> str:
-    with server_of(daemon) as server:
-        headers = {"Accept": "text/event-stream"}
-        body = server.ask("POST", f"/v1/sessions/{session}/exec", {"code": MARK}, headers).body.decode()
-    return body[body.index("event: result") :]
-
-
-def of_execute(daemon: Daemon, session: str) -> str:
-    with server_of(daemon) as server:
-        return json.dumps(server.ask("POST", "/execute", {"code": MARK}).json()["notes"])
-
-
-def of_e2b(daemon: Daemon, session: str) -> str:
-    with server_of(daemon) as server:
-        made = server.ask("POST", "/v2/sandboxes", {"templateID": "base"}, {"X-API-KEY": "any"}).json()
-        headers = {"E2b-Sandbox-Id": made["sandboxID"], "X-Access-Token": made["envdAccessToken"]}
-        lines = server.ask("POST", "/execute", {"code": MARK}, headers).body.splitlines()
-    return "".join(it["text"] for it in map(json.loads, lines) if it["type"] == "stderr")
-
-
-def of_jupyter(daemon: Daemon, session: str) -> str:
-    with kernels.kernel_of(daemon) as kernel:
-        client = kernel.client()
-        reply, shown = client.run(MARK)
-    printed = "".join(it["content"]["text"] for it in shown if it["type"] == "stream")
-    return printed + "\n".join(reply["traceback"])
-
-
-def of_python(daemon: Daemon, session: str) -> str:
-    with Connection(str(daemon.socket), start=False) as connection, Session(session, connection=connection) as it:
-        return it.run(MARK).transcript()
-
-
-def of_tools(daemon: Daemon, session: str) -> str:
-    with Connection(str(daemon.socket), start=False) as connection, Tools(connection=connection) as tools:
-        it = tools.call("python_session_execute", {"code": MARK})
-    assert it["blocked"]
-    return str(it["note"])
-
-
 # What a door shows in a way of its own: its list of what was blocked; all output, as it comes; no list of files at all.
-DOORS: dict[Callable[[Daemon, str], str], set[str]] = {
-    of_exec: {"artifacts"},
-    of_one_shot: {"artifacts"},
-    of_json: set(),
-    of_prompt: {"stray"},
-    of_mcp: {"blocked"},
-    of_v1: set(),
-    of_events: set(),
-    of_execute: set(),
-    of_e2b: set(),
-    of_jupyter: {"stray", "artifacts"},
-    of_python: set(),
-    of_tools: {"blocked"},
+OWN: dict[str, set[str]] = {
+    "words": {"artifacts"},
+    "prompt": {"stray"},
+    "mcp": {"blocked"},
+    "mcp-http": {"blocked"},
+    "tools": {"blocked"},
+    "jupyter": {"stray", "artifacts"},
 }
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__[3:])
-def test_every_note_is_told(
-    rewriting: Daemon, proxy: Proxy, door: Callable[[Daemon, str], str], session: str
-) -> None:
-    said = door(rewriting, session)
-    reply = codec.read(m.ExecReply, proxy.reply)
+def missing(reply: m.ExecReply, said: str, own: set[str]) -> set[str]:
     told = notes.told(Collector().result(reply), notes.Style())
     if reply.session is not None:
         assert list(told) == list(causes.NOTES), "the result above lacks a note of proto/causes.h"
-    for name in told.keys() - DOORS[door]:
-        assert told[name][1:] in said, f"{name} is not told"
+    return {name for name in told.keys() - own if told[name][1:] not in said}
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_every_note_is_told(rewriting: Daemon, proxy: Proxy, name: str, session: str) -> None:
+    door = DOORS[name](rewriting, session)
+    try:
+        said = door.run(MARK).all
+    finally:
+        door.close()
+    assert "/etc/shadow" in said
+    assert not missing(codec.read(m.ExecReply, proxy.reply), said, OWN.get(name, set()))
+
+
+def test_one_shots(rewriting: Daemon, proxy: Proxy) -> None:
+    """Which tell nothing of a session."""
+    said = rewriting.lair("exec", MARK).stderr
+    assert not missing(codec.read(m.ExecReply, proxy.reply), said, {"artifacts"})
+    with server_of(rewriting) as server:
+        said = json.dumps(server.ask("POST", "/execute", {"code": MARK}).json()["notes"])
+    assert not missing(codec.read(m.ExecReply, proxy.reply), said, set())

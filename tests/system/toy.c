@@ -117,6 +117,8 @@ static void run_line(struct language_result *result, const char *line)
 	size_t size = name_size(line), equals = size + strspn(line + size, " ");
 	bool prints = size == 5 && memcmp(line, "print", size) == 0;
 
+	if (!line[0])
+		return;
 	result->has_text = false;
 	result->text.size = 0;
 	if (strcmp(line, "spin") == 0 || strcmp(line, "hang") == 0) {
@@ -128,7 +130,7 @@ static void run_line(struct language_result *result, const char *line)
 
 		if (variable)
 			variable->value = value;
-	} else if (line[0]) {
+	} else {
 		snprintf(text, sizeof(text), "%lld%s", sum(line + (prints ? size : 0)), prints ? "\n" : "");
 		if (failed)
 			return;
