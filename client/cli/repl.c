@@ -297,13 +297,15 @@ static void result_show(struct repl *repl, const struct lair_result *whole)
 		run_print(&repl->run, result_told(result));
 		return;
 	}
-	if (result->birth == repl->greeted)
+	if (result->birth == repl->greeted) {
 		told.ended.why.data = NULL;
-	/* Another session has the name by now. The daemon does not know that this prompt has used the one before.
-	 */
-	else if (repl->presence.birth && result->birth && result->birth != repl->presence.birth &&
-		 !result->ended.why.data)
+		told.loaded = (struct lair_loaded){0};
+	} else if (repl->presence.birth && result->birth && result->birth != repl->presence.birth &&
+		   !result->ended.why.data) {
+		/* Another session has the name by now. The daemon does not know that this prompt has used the one
+		 * before. */
 		told.ended = ended_unknown;
+	}
 	if (result->text.data) {
 		if (result->data.data)
 			run_write(&repl->run, STDOUT_FILENO, result->text);

@@ -404,10 +404,8 @@ static void reply_damaged(struct session *session, struct cell *cell)
 	}
 	load_report_deinit(load_report);
 	snprintf(load_report->damaged, sizeof(load_report->damaged), "%s", cell->saved->damage);
-	if (cell->telling == TELL_OPEN) {
+	if (cell->telling == TELL_OPEN)
 		reply_opened(session, &cell->reply);
-		load_report_deinit(load_report);
-	}
 }
 
 static void reply_loaded(struct session *session, struct cell *cell, const struct verdict *verdict)
@@ -451,7 +449,8 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	if (cell->telling != TELL_OPEN)
 		client_send(session->sessions->clients, &cell->reply, &load_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&ended);
-	if (cell->telling != TELL_NEXT)
+	/* After an open the next cell tells it again, beside what has ended. */
+	if (cell->telling == TELL_LOAD)
 		load_report_deinit(load_report);
 }
 
