@@ -19,174 +19,60 @@
 	extern const char name##_code[] __attribute__((visibility("hidden")));                                     \
 	extern const char name##_code_end[] __attribute__((visibility("hidden")))
 
-EMBED(source);
-EMBED(awaiting);
-EMBED(seeds);
-EMBED(branching);
-EMBED(saving);
-EMBED(errors);
-EMBED(objects);
-EMBED(variables);
-EMBED(describing);
-EMBED(magics);
-EMBED(notebook);
-EMBED(checking);
-EMBED(completion);
-EMBED(inspection);
-EMBED(questions);
-EMBED(reloading);
-EMBED(stdin);
-EMBED(functions);
-EMBED(servers);
-EMBED(packages);
-EMBED(setup);
-EMBED(display);
-EMBED(tables);
-EMBED(charts);
-EMBED(figures);
-EMBED(libraries);
-EMBED(fifos);
-EMBED(surroundings);
+/* The modules in the order in which they run, and the one whose namespace each has: its own, or that of an earlier
+ * one. */
+/* clang-format off */
+#define MODULES(M) \
+	M(source, source) \
+	M(streams, streams) \
+	M(awaiting, awaiting) \
+	M(stdin, stdin) \
+	M(functions, functions) \
+	M(servers, functions) \
+	M(packages, packages) \
+	M(errors, errors) \
+	M(setup, setup) \
+	M(seeds, seeds) \
+	M(display, display) \
+	M(tables, display) \
+	M(charts, display) \
+	M(figures, display) \
+	M(libraries, display) \
+	M(fifos, fifos) \
+	M(magics, magics) \
+	M(notebook, notebook) \
+	M(objects, objects) \
+	M(variables, variables) \
+	M(describing, describing) \
+	M(checking, checking) \
+	M(completion, completion) \
+	M(inspection, inspection) \
+	M(questions, questions) \
+	M(surroundings, display) \
+	M(reloading, reloading) \
+	M(branching, branching) \
+	M(saving, saving)
+/* clang-format on */
 
-enum module {
-	SOURCE,
-	AWAITING,
-	STDIN,
-	FUNCTIONS,
-	SERVERS,
-	PACKAGES,
-	ERRORS,
-	SETUP,
-	SEEDS,
-	DISPLAY,
-	TABLES,
-	CHARTS,
-	FIGURES,
-	LIBRARIES,
-	FIFOS,
-	MAGICS,
-	NOTEBOOK,
-	OBJECTS,
-	VARIABLES,
-	DESCRIBING,
-	CHECKING,
-	COMPLETION,
-	INSPECTION,
-	QUESTIONS,
-	SURROUNDINGS,
-	RELOADING,
-	BRANCHING,
-	SAVING,
-	N_MODULES
-};
+#define MODULE_EMBED(name, in) EMBED(name);
+#define MODULE_NUMBER(name, in) MODULE_##name,
+#define MODULE_ROW(name, in)                                                                                       \
+	{#name, "<lair>/" #name ".py", name##_source, name##_code, name##_code_end, MODULE_##in},
+#define HELPER_ROW(helper, module, function) {MODULE_##module, #function},
 
-#define MODULE(name_, ...)                                                                                         \
-	{                                                                                                          \
-		.name = #name_, .file = "<lair>/" #name_ ".py", .text = name_##_source, .code = name_##_code,      \
-		.code_end = name_##_code_end, __VA_ARGS__                                                          \
-	}
+MODULES(MODULE_EMBED)
 
-/* .in: an earlier module, whose namespace this one shares. */
+enum module { MODULES(MODULE_NUMBER) N_MODULES };
+
 static const struct {
 	const char *name, *file, *text, *code, *code_end;
 	enum module in;
-} modules[N_MODULES] = {
-	[SOURCE] = MODULE(source),
-	[AWAITING] = MODULE(awaiting),
-	[ERRORS] = MODULE(errors),
-	[STDIN] = MODULE(stdin),
-	[FUNCTIONS] = MODULE(functions),
-	[SERVERS] = MODULE(servers, .in = FUNCTIONS),
-	[PACKAGES] = MODULE(packages),
-	[SETUP] = MODULE(setup),
-	[SEEDS] = MODULE(seeds),
-	[DISPLAY] = MODULE(display),
-	[TABLES] = MODULE(tables, .in = DISPLAY),
-	[CHARTS] = MODULE(charts, .in = DISPLAY),
-	[FIGURES] = MODULE(figures, .in = DISPLAY),
-	[LIBRARIES] = MODULE(libraries, .in = DISPLAY),
-	[FIFOS] = MODULE(fifos),
-	[OBJECTS] = MODULE(objects),
-	[VARIABLES] = MODULE(variables),
-	[DESCRIBING] = MODULE(describing),
-	[MAGICS] = MODULE(magics),
-	[NOTEBOOK] = MODULE(notebook),
-	[CHECKING] = MODULE(checking),
-	[COMPLETION] = MODULE(completion),
-	[INSPECTION] = MODULE(inspection),
-	[QUESTIONS] = MODULE(questions),
-	[SURROUNDINGS] = MODULE(surroundings, .in = DISPLAY),
-	[RELOADING] = MODULE(reloading),
-	[BRANCHING] = MODULE(branching),
-	[SAVING] = MODULE(saving),
-};
+} modules[N_MODULES] = {MODULES(MODULE_ROW)};
 
 static const struct {
 	enum module module;
 	const char *function;
-} functions[_HELPER_N] = {
-	[HELPER_SPLIT] = {SOURCE, "split"},
-	[HELPER_REMEMBER] = {SOURCE, "remember"},
-	[HELPER_FORGET] = {SOURCE, "forget"},
-	[HELPER_DEDENTED] = {SOURCE, "dedented"},
-	[HELPER_RELOAD_EDITED] = {RELOADING, "edited"},
-	[HELPER_FILES_BACK] = {RELOADING, "files_back"},
-	[HELPER_ANSWER] = {QUESTIONS, "answer"},
-	[HELPER_DESCRIBE] = {DESCRIBING, "describe"},
-	[HELPER_MAGIC_CELL] = {MAGICS, "cell"},
-	[HELPER_MEET_IPYTHON] = {MAGICS, "meet"},
-	[HELPER_IPYTHONS] = {MAGICS, "shells"},
-	[HELPER_ANNOUNCE] = {MAGICS, "announce"},
-	[HELPER_NOTEBOOK_ENTER] = {NOTEBOOK, "enter"},
-	[HELPER_NOTEBOOK_LEAVE] = {NOTEBOOK, "leave"},
-	[HELPER_NOTEBOOK_SHOWN] = {NOTEBOOK, "shown"},
-	[HELPER_NOTEBOOK_RECEIVE] = {NOTEBOOK, "receive"},
-	[HELPER_SET_RULES] = {CHECKING, "configure"},
-	[HELPER_FORBIDDEN] = {CHECKING, "forbidden"},
-	[HELPER_EXPLAIN] = {ERRORS, "explain"},
-	[HELPER_SHOW_VALUES] = {ERRORS, "set_values"},
-	[HELPER_ENTER] = {SURROUNDINGS, "enter"},
-	[HELPER_LEAVE] = {SURROUNDINGS, "leave"},
-	[HELPER_LAST] = {DISPLAY, "last"},
-	[HELPER_OPEN_FIGURES] = {FIGURES, "opened"},
-	[HELPER_END_FIGURES] = {FIGURES, "end_cell"},
-	[HELPER_FIGURE_FORMAT] = {FIGURES, "set_format"},
-	[HELPER_AWAIT] = {AWAITING, "run"},
-	[HELPER_TOGETHER] = {AWAITING, "together"},
-	[HELPER_LOOP_WAITS] = {AWAITING, "waits"},
-	[HELPER_IDLE] = {AWAITING, "idle"},
-	[HELPER_UNFORKABLE_TASKS] = {AWAITING, "unforkable"},
-	[HELPER_RENEW_LOOP] = {AWAITING, "renew"},
-	[HELPER_FORGET_ANSWERS] = {STDIN, "forget"},
-	[HELPER_PACKAGES] = {PACKAGES, "configure"},
-	[HELPER_PACKAGES_DUE] = {PACKAGES, "due"},
-	[HELPER_PACKAGES_NOTE] = {PACKAGES, "note"},
-	[HELPER_PREPARE] = {PACKAGES, "prepare"},
-	[HELPER_INSTALL] = {PACKAGES, "begin"},
-	[HELPER_OFFER] = {FUNCTIONS, "offer"},
-	[HELPER_TAKE_BACK] = {FUNCTIONS, "take_back"},
-	[HELPER_PASS_ON] = {FUNCTIONS, "pass_on"},
-	[HELPER_HALT] = {FUNCTIONS, "halt"},
-	[HELPER_GO_ON] = {FUNCTIONS, "go_on"},
-	[HELPER_SAVE] = {SAVING, "save"},
-	[HELPER_LOAD] = {SAVING, "load"},
-	[HELPER_RESEED] = {SEEDS, "renew"},
-	[HELPER_GENERATOR] = {SEEDS, "generator"},
-	[HELPER_BRANCH_FILES] = {BRANCHING, "files"},
-	[HELPER_BRANCH_FILLED] = {BRANCHING, "filled"},
-	[HELPER_BRANCH_HOME] = {BRANCHING, "home"},
-	[HELPER_CHECK_ENVIRONMENT] = {SETUP, "check_environment"},
-	[HELPER_PRELOAD] = {SETUP, "preload"},
-	[HELPER_WARM] = {SETUP, "warm"},
-	[HELPER_BORROW_CACHE] = {SETUP, "borrow_cache"},
-	[HELPER_RETURN_CACHE] = {SETUP, "return_cache"},
-	[HELPER_PLACES] = {SETUP, "places"},
-	[HELPER_THREADS] = {SETUP, "threads"},
-	[HELPER_ALLOW_THREADS] = {SETUP, "allow_threads"},
-	[HELPER_SETTLE] = {SETUP, "settle"},
-	[HELPER_MOVE_IN] = {SETUP, "move_in"},
-	[HELPER_VERSION] = {SETUP, "version"},
-};
+} functions[_HELPER_N] = {HELPERS(HELPER_ROW)};
 
 static PyObject *helpers[_HELPER_N]; /* owned for ever */
 
@@ -235,7 +121,8 @@ int helpers_load(PyObject *given)
 	PyObject *namespaces[N_MODULES] = {NULL};
 
 	for (size_t i = 0; i < N_MODULES; i++) {
-		namespaces[i] = modules[i].in ? namespaces[modules[i].in] : namespace_new((enum module)i, given);
+		namespaces[i] =
+			modules[i].in < i ? namespaces[modules[i].in] : namespace_new((enum module)i, given);
 		if (!namespaces[i] || module_run((enum module)i, namespaces[i]) < 0)
 			return -1;
 	}

@@ -6,70 +6,76 @@
 
 #include <Python.h>
 
-enum helper {
-	HELPER_SPLIT,
-	HELPER_REMEMBER,
-	HELPER_FORGET,
-	HELPER_DEDENTED,
-	HELPER_EXPLAIN,
-	HELPER_SHOW_VALUES,
-	HELPER_ENTER,
-	HELPER_LEAVE,
-	HELPER_LAST,
-	HELPER_OPEN_FIGURES, /* a list */
-	HELPER_END_FIGURES,
-	HELPER_FIGURE_FORMAT,
-	HELPER_ANSWER,
-	HELPER_DESCRIBE, /* a list of maps, and how many more there are */
-	HELPER_RELOAD_EDITED,
-	HELPER_FILES_BACK,
-	HELPER_MAGIC_CELL,
-	HELPER_MEET_IPYTHON,
-	HELPER_IPYTHONS, /* a list */
-	HELPER_ANNOUNCE,
-	HELPER_NOTEBOOK_ENTER,
-	HELPER_NOTEBOOK_LEAVE,
-	HELPER_NOTEBOOK_SHOWN,
-	HELPER_NOTEBOOK_RECEIVE,
-	HELPER_SET_RULES,
-	HELPER_FORBIDDEN,
-	HELPER_AWAIT,
-	HELPER_TOGETHER,
-	HELPER_LOOP_WAITS,
-	HELPER_IDLE,
-	HELPER_UNFORKABLE_TASKS,
-	HELPER_RENEW_LOOP,
-	HELPER_FORGET_ANSWERS,
-	HELPER_PACKAGES,
-	HELPER_PACKAGES_DUE, /* a list */
-	HELPER_PACKAGES_NOTE,
-	HELPER_PREPARE,
-	HELPER_INSTALL,
-	HELPER_OFFER,
-	HELPER_TAKE_BACK,
-	HELPER_PASS_ON,
-	HELPER_HALT,
-	HELPER_GO_ON,
-	HELPER_SAVE,
-	HELPER_LOAD,
-	HELPER_RESEED,
-	HELPER_GENERATOR, /* an address, or 0 */
-	HELPER_BRANCH_FILES,
-	HELPER_BRANCH_FILLED,
-	HELPER_BRANCH_HOME,
-	HELPER_CHECK_ENVIRONMENT,
-	HELPER_PRELOAD,
-	HELPER_WARM,
-	HELPER_BORROW_CACHE,
-	HELPER_RETURN_CACHE,
-	HELPER_PLACES,
-	HELPER_THREADS,
-	HELPER_ALLOW_THREADS,
-	HELPER_SETTLE,
-	HELPER_MOVE_IN,
-	HELPER_VERSION,
-	_HELPER_N,
-};
+/* What C calls: its name here, the module, and its name there. */
+/* clang-format off */
+#define HELPERS(H) \
+	H(SPLIT, source, split) \
+	H(STREAM, streams, stream) \
+	H(REMEMBER, source, remember) \
+	H(FORGET, source, forget) \
+	H(DEDENTED, source, dedented) \
+	H(EXPLAIN, errors, explain) \
+	H(SHOW_VALUES, errors, set_values) \
+	H(ENTER, surroundings, enter) \
+	H(LEAVE, surroundings, leave) \
+	H(LAST, display, last) \
+	H(OPEN_FIGURES, figures, opened) /* a list */ \
+	H(END_FIGURES, figures, end_cell) \
+	H(FIGURE_FORMAT, figures, set_format) \
+	H(ANSWER, questions, answer) \
+	H(DESCRIBE, describing, describe) /* a list of maps, and how many more there are */ \
+	H(RELOAD_EDITED, reloading, edited) \
+	H(FILES_BACK, reloading, files_back) \
+	H(MAGIC_CELL, magics, cell) \
+	H(MEET_IPYTHON, magics, meet) \
+	H(IPYTHONS, magics, shells) /* a list */ \
+	H(ANNOUNCE, magics, announce) \
+	H(NOTEBOOK_ENTER, notebook, enter) \
+	H(NOTEBOOK_LEAVE, notebook, leave) \
+	H(NOTEBOOK_SHOWN, notebook, shown) \
+	H(NOTEBOOK_RECEIVE, notebook, receive) \
+	H(SET_RULES, checking, configure) \
+	H(FORBIDDEN, checking, forbidden) \
+	H(AWAIT, awaiting, run) \
+	H(TOGETHER, awaiting, together) \
+	H(LOOP_WAITS, awaiting, waits) \
+	H(IDLE, awaiting, idle) \
+	H(UNFORKABLE_TASKS, awaiting, unforkable) \
+	H(RENEW_LOOP, awaiting, renew) \
+	H(FORGET_ANSWERS, stdin, forget) \
+	H(PACKAGES, packages, configure) \
+	H(PACKAGES_DUE, packages, due) /* a list */ \
+	H(PACKAGES_NOTE, packages, note) \
+	H(PREPARE, packages, prepare) \
+	H(INSTALL, packages, begin) \
+	H(OFFER, functions, offer) \
+	H(TAKE_BACK, functions, take_back) \
+	H(PASS_ON, functions, pass_on) \
+	H(HALT, functions, halt) \
+	H(GO_ON, functions, go_on) \
+	H(SAVE, saving, save) \
+	H(LOAD, saving, load) \
+	H(RESEED, seeds, renew) \
+	H(GENERATOR, seeds, generator) /* an address, or 0 */ \
+	H(BRANCH_FILES, branching, files) \
+	H(BRANCH_FILLED, branching, filled) \
+	H(BRANCH_HOME, branching, home) \
+	H(CHECK_ENVIRONMENT, setup, check_environment) \
+	H(PRELOAD, setup, preload) \
+	H(WARM, setup, warm) \
+	H(BORROW_CACHE, setup, borrow_cache) \
+	H(RETURN_CACHE, setup, return_cache) \
+	H(PLACES, setup, places) \
+	H(THREADS, setup, threads) \
+	H(ALLOW_THREADS, setup, allow_threads) \
+	H(SETTLE, setup, settle) \
+	H(MOVE_IN, setup, move_in) \
+	H(VERSION, setup, version)
+/* clang-format on */
+
+#define HELPER_NUMBER(helper, module, function) HELPER_##helper,
+
+enum helper { HELPERS(HELPER_NUMBER) _HELPER_N };
 
 /* Run the modules, in the template. @given: a dict of the functions in C that they call. Returns 0, or -1 with an
  * exception. */

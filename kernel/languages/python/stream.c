@@ -1,16 +1,7 @@
-/* sys.stdout and sys.stderr: text streams that append to the buffers of output.c, and their binary twins
- * (.buffer). For code that prints they behave as an io.TextIOWrapper. They cannot be closed: a cell's close()
- * would close the session's. */
+/* How the streams of streams.py write: functions that are bound to the number of a stream. */
 #include "stream.h"
 
-#include <structmember.h>
-
-struct stream_object {
-	PyObject_HEAD enum output_stream which;
-	PyObject *twin; /* the binary stream of a text stream */
-	PyObject *name, *mode, *encoding, *errors;
-	PyObject *write; /* the bound method */
-};
+#include "helpers.h"
 
 static const struct {
 	const char *name, *errors;
@@ -73,15 +64,9 @@ int stream_write(enum output_stream which, PyObject *text)
 	return put_text(which, text);
 }
 
-static PyObject *none(void)
-{
-	Py_INCREF(Py_None);
-	return Py_None;
-}
-
 static enum output_stream which_of(PyObject *self)
 {
-	return ((struct stream_object *)self)->which;
+	return (enum output_stream)PyLong_AsLong(self);
 }
 
 static PyObject *text_write(PyObject *self, PyObject *text)
@@ -109,28 +94,7 @@ static PyObject *binary_write(PyObject *self, PyObject *data)
 	return data;
 }
 
-static PyObject *stream_writelines(PyObject *self, PyObject *lines)
-{
-	PyCFunction write_one = ((struct stream_object *)self)->twin ? text_write : binary_write;
-	PyObject *iterator = PyObject_GetIter(lines), *line;
-
-	if (!iterator)
-		return NULL;
-	while ((line = PyIter_Next(iterator))) {
-		PyObject *n = write_one(self, line);
-
-		Py_DECREF(line);
-		if (!n)
-			break;
-		Py_DECREF(n);
-	}
-	Py_DECREF(iterator);
-	if (PyErr_Occurred())
-		return NULL;
-	return none();
-}
-
-static PyObject *stream_flush(PyObject *self, PyObject *unused)
+static PyObject *flush(PyObject *self, PyObject *unused)
 {
 	int r;
 
@@ -142,202 +106,18 @@ static PyObject *stream_flush(PyObject *self, PyObject *unused)
 		if (r && fail_or_resume(r) < 0)
 			return NULL;
 	} while (r);
-	return none();
+	Py_RETURN_NONE;
 }
 
-static PyObject *stream_fileno(PyObject *self, PyObject *unused)
-{
-	return PyLong_FromLong(which_of(self) == OUTPUT_OUT ? STDOUT_FILENO : STDERR_FILENO);
-}
-
-static PyObject *stream_true(PyObject *self, PyObject *unused)
-{
-	return PyBool_FromLong(1);
-}
-
-static PyObject *stream_false(PyObject *self, PyObject *unused)
-{
-	return PyBool_FromLong(0);
-}
-
-static PyObject *stream_self(PyObject *self, PyObject *unused)
-{
-	Py_INCREF(self);
-	return self;
-}
-
-/* close(), reconfigure() and leaving a with statement change nothing. */
-static PyObject *stream_ignore(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	return stream_flush(self, NULL);
-}
-
-static PyObject *stream_unsupported(PyObject *self, PyObject *args)
-{
-	PyObject *io = PyImport_ImportModule("io"),
-		 *error = io ? PyObject_GetAttrString(io, "UnsupportedOperation") : NULL;
-
-	if (error)
-		PyErr_Format(error, "%U can only be written to", ((struct stream_object *)self)->name);
-	Py_XDECREF(error);
-	Py_XDECREF(io);
-	return NULL;
-}
-
-#define COMMON_METHODS                                                                                             \
-	{"writelines", stream_writelines, METH_O, NULL}, {"flush", stream_flush, METH_NOARGS, NULL},               \
-		{"fileno", stream_fileno, METH_NOARGS, NULL}, {"isatty", stream_false, METH_NOARGS, NULL},         \
-		{"writable", stream_true, METH_NOARGS, NULL}, {"readable", stream_false, METH_NOARGS, NULL},       \
-		{"seekable", stream_false, METH_NOARGS, NULL}, {"seek", stream_unsupported, METH_VARARGS, NULL},   \
-		{"tell", stream_unsupported, METH_VARARGS, NULL},                                                  \
-		{"truncate", stream_unsupported, METH_VARARGS, NULL},                                              \
-		{"read", stream_unsupported, METH_VARARGS, NULL},                                                  \
-		{"readline", stream_unsupported, METH_VARARGS, NULL},                                              \
-		{"readlines", stream_unsupported, METH_VARARGS, NULL},                                             \
-		{"detach", stream_unsupported, METH_VARARGS, NULL}, {"__enter__", stream_self, METH_NOARGS, NULL}, \
-		{"__exit__", (PyCFunction)(void (*)(void))stream_ignore, METH_VARARGS | METH_KEYWORDS, NULL},      \
-	{                                                                                                          \
-		"close", (PyCFunction)(void (*)(void))stream_ignore, METH_VARARGS | METH_KEYWORDS, NULL            \
-	}
-
-static PyMethodDef text_methods[] = {
-	{"write", text_write, METH_O, NULL},
-	{"reconfigure", (PyCFunction)(void (*)(void))stream_ignore, METH_VARARGS | METH_KEYWORDS, NULL},
-	COMMON_METHODS,
-	{0},
-};
-
-static PyMethodDef binary_methods[] = {
-	{"write", binary_write, METH_O, NULL},
-	COMMON_METHODS,
-	{0},
-};
-
-static PyObject *get_false(PyObject *self, void *closure)
-{
-	return PyBool_FromLong(0);
-}
-
-static PyObject *get_none(PyObject *self, void *closure)
-{
-	return none();
-}
-
-static PyGetSetDef text_getset[] = {
-	{.name = "closed", .get = get_false},
-	{.name = "newlines", .get = get_none},
-	{.name = "line_buffering", .get = get_false},
-	{.name = "write_through", .get = get_false},
-	{0},
-};
-
-static PyGetSetDef binary_getset[] = {{.name = "closed", .get = get_false}, {0}};
-
-#define MEMBER(name_, field)                                                                                       \
-	{                                                                                                          \
-		.name = (name_), .type = T_OBJECT, .offset = offsetof(struct stream_object, field),                \
-		.flags = READONLY                                                                                  \
-	}
-
-static PyMemberDef text_members[] = {
-	MEMBER("name", name),	  MEMBER("mode", mode),	  MEMBER("encoding", encoding),
-	MEMBER("errors", errors), MEMBER("buffer", twin), {0},
-};
-
-static PyMemberDef binary_members[] = {MEMBER("name", name), MEMBER("mode", mode), {0}};
-
-static PyObject *stream_repr(PyObject *self)
-{
-	struct stream_object *stream = (struct stream_object *)self;
-
-	return PyUnicode_FromFormat("<%s name=%R mode=%R>", Py_TYPE(self)->tp_name, stream->name, stream->mode);
-}
-
-static PyObject *write_name;
-
-/* print() asks for "write" twice a line. To make a method object each time would be a third of its cost. */
-static PyObject *text_getattr(PyObject *self, PyObject *name)
-{
-	PyObject *write = ((struct stream_object *)self)->write;
-
-	if (name != write_name)
-		return PyObject_GenericGetAttr(self, name);
-	Py_INCREF(write);
-	return write;
-}
-
-static PyTypeObject text_type = {
-	PyVarObject_HEAD_INIT(NULL, 0) /* */
-		.tp_name = "lair.TextStream",
-	.tp_basicsize = sizeof(struct stream_object),
-	.tp_flags = Py_TPFLAGS_DEFAULT,
-	.tp_repr = stream_repr,
-	.tp_getattro = text_getattr,
-	.tp_methods = text_methods,
-	.tp_getset = text_getset,
-	.tp_members = text_members,
-};
-
-static PyTypeObject binary_type = {
-	PyVarObject_HEAD_INIT(NULL, 0) /* */
-		.tp_name = "lair.BinaryStream",
-	.tp_basicsize = sizeof(struct stream_object),
-	.tp_flags = Py_TPFLAGS_DEFAULT,
-	.tp_repr = stream_repr,
-	.tp_methods = binary_methods,
-	.tp_getset = binary_getset,
-	.tp_members = binary_members,
-};
-
-/* Programs that choose between text and bytes ask isinstance(sys.stdout, io.TextIOBase). */
-static int register_as(PyTypeObject *type, const char *base_name)
-{
-	PyObject *io = PyImport_ImportModule("io"), *base = io ? PyObject_GetAttrString(io, base_name) : NULL;
-	PyObject *done = base ? PyObject_CallMethod(base, "register", "O", type) : NULL;
-
-	Py_XDECREF(io);
-	Py_XDECREF(base);
-	Py_XDECREF(done);
-	return done ? 0 : -1;
-}
-
-static int type_ready(PyTypeObject *type, const char *base_name)
-{
-	if (PyType_HasFeature(type, Py_TPFLAGS_READY))
-		return 0;
-	if (PyType_Ready(type) < 0)
-		return -1;
-	return register_as(type, base_name);
-}
-
-static struct stream_object *object_new(PyTypeObject *type, enum output_stream which, const char *mode)
-{
-	struct stream_object *stream = PyObject_New(struct stream_object, type);
-
-	if (!stream)
-		return NULL;
-	stream->which = which;
-	stream->name = PyUnicode_InternFromString(kinds[which].name);
-	stream->mode = PyUnicode_InternFromString(mode);
-	stream->twin = stream->encoding = stream->errors = stream->write = NULL;
-	return stream;
-}
-
-/* The streams live as long as the process; types without a tp_dealloc of their own are never freed. */
 PyObject *stream_new(enum output_stream which)
 {
-	struct stream_object *text, *binary;
+	static PyMethodDef methods[] = {{"write", text_write, METH_O, NULL},
+					{"write", binary_write, METH_O, NULL},
+					{"flush", flush, METH_NOARGS, NULL}};
+	PyObject *number = PyLong_FromLong((long)which); /* lives as long as the process */
 
-	if (type_ready(&text_type, "TextIOBase") < 0 || type_ready(&binary_type, "BufferedIOBase") < 0)
-		return NULL;
-	text = object_new(&text_type, which, "w");
-	binary = object_new(&binary_type, which, "wb");
-	if (!text || !binary)
-		return NULL;
-	text->twin = (PyObject *)binary;
-	text->encoding = PyUnicode_InternFromString("utf-8");
-	text->errors = PyUnicode_InternFromString(kinds[which].errors);
-	text->write = PyCFunction_New(&text_methods[0], (PyObject *)text);
-	write_name = PyUnicode_InternFromString("write");
-	return text->write && write_name ? (PyObject *)text : NULL;
+	return PyObject_CallFunction(helper(HELPER_STREAM), "issNNN",
+				     which == OUTPUT_OUT ? STDOUT_FILENO : STDERR_FILENO, kinds[which].name,
+				     kinds[which].errors, PyCFunction_New(&methods[0], number),
+				     PyCFunction_New(&methods[1], number), PyCFunction_New(&methods[2], number));
 }

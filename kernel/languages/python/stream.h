@@ -5,7 +5,7 @@
 
 #include "observe/output.h"
 
-/* New reference: the text stream for @which, an io.TextIOBase by registration. NULL with an exception. Call it once
+/* New reference: the text stream for @which, see streams.py. NULL with an exception. Call it once
  * for each stream, in the template. */
 PyObject *stream_new(enum output_stream which);
 
