@@ -166,8 +166,14 @@ static void opened(int fd, int directory, const char *name, int flags)
 	errno = error;
 }
 
+static void opened_file(FILE *file, const char *path, const char *mode)
+{
+	if (file)
+		opened(fileno(file), AT_FDCWD, path, mode[0] != 'r' || strchr(mode, '+') ? O_WRONLY : O_RDONLY);
+}
+
 /* The name has been made or removed, or the file behind it was written. */
-static int named(enum effect_act act, int r, int directory, const char *name)
+static void named(enum effect_act act, int r, int directory, const char *name)
 {
 	char path[PATH_MAX];
 	int error = errno;
@@ -176,10 +182,9 @@ static int named(enum effect_act act, int r, int directory, const char *name)
 	    (act == EFFECT_WROTE ? realpath(name, path) != NULL : name_path(path, directory, name)))
 		note_file(act, path);
 	errno = error;
-	return r;
 }
 
-static int renamed(int r, int old_directory, const char *old, int new_directory, const char *new)
+static void renamed(int r, int old_directory, const char *old, int new_directory, const char *new)
 {
 	char from[PATH_MAX], to[PATH_MAX];
 	int error = errno;
@@ -188,7 +193,6 @@ static int renamed(int r, int old_directory, const char *old, int new_directory,
 	    name_path(to, new_directory, new) && (policy_path_outside(from) || policy_path_outside(to)))
 		note(EFFECT_RENAMED, from, to);
 	errno = error;
-	return r;
 }
 
 /* ---- addresses ---- */
@@ -222,7 +226,7 @@ static void note_address(enum effect_act act, const struct sockaddr *given, sock
 }
 
 /* To connect a stream sends a packet at once. To connect a datagram socket sends none. */
-static int connected(int r, int fd, const struct sockaddr *address, socklen_t size)
+static void connected(int r, int fd, const struct sockaddr *address, socklen_t size)
 {
 	int error = errno, type = 0;
 	socklen_t room = sizeof(type);
@@ -231,7 +235,6 @@ static int connected(int r, int fd, const struct sockaddr *address, socklen_t si
 	    (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &room) < 0 || type == SOCK_STREAM))
 		note_address(EFFECT_CONNECTED, address, size);
 	errno = error;
-	return r;
 }
 
 static void note_peer(int fd)
@@ -288,6 +291,12 @@ static void sending(int fd, const struct sockaddr *address, socklen_t size)
 	errno = error;
 }
 
+static void sending_all(int fd, const struct mmsghdr *messages, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		sending(fd, messages[i].msg_hdr.msg_name, messages[i].msg_hdr.msg_namelen);
+}
+
 /* ---- programs ---- */
 
 /* If it can be seen beforehand that a program cannot be started, nothing is noted. */
@@ -295,9 +304,17 @@ static void running(const char *path)
 {
 	int error = errno;
 
-	if (self.book && policy.subprocess && (!strchr(path, '/') || access(path, X_OK) == 0))
+	if (path && self.book && policy.subprocess && (!strchr(path, '/') || access(path, X_OK) == 0))
 		note(EFFECT_RAN, path, NULL);
 	errno = error;
+}
+
+static void running_fd(int fd)
+{
+	char path[PATH_MAX];
+
+	if (fd_path(path, fd))
+		running(path);
 }
 
 /* ---- the book ---- */
@@ -322,64 +339,100 @@ void effects_mark(void)
 
 /* ---- libc's functions ---- */
 
-/* name, type of its result, parameters */
-#define FUNCTIONS(F)                                                                                               \
-	F(open64, int, (const char *, int, ...))                                                                   \
-	F(openat64, int, (int, const char *, int, ...))                                                            \
-	F(fopen64, FILE *, (const char *, const char *))                                                           \
-	F(freopen64, FILE *, (const char *, const char *, FILE *))                                                 \
-	F(pwrite64, ssize_t, (int, const void *, size_t, off_t))                                                   \
-	F(pwritev64, ssize_t, (int, const struct iovec *, int, off_t))                                             \
-	F(pwritev64v2, ssize_t, (int, const struct iovec *, int, off_t, int))                                      \
-	F(ftruncate64, int, (int, off_t))                                                                          \
-	F(truncate64, int, (const char *, off_t))                                                                  \
-	F(sendfile64, ssize_t, (int, int, off_t *, size_t))                                                        \
-	F(copy_file_range, ssize_t, (int, off_t *, int, off_t *, size_t, unsigned))                                \
-	F(rename, int, (const char *, const char *))                                                               \
-	F(renameat, int, (int, const char *, int, const char *))                                                   \
-	F(renameat2, int, (int, const char *, int, const char *, unsigned))                                        \
-	F(remove, int, (const char *))                                                                             \
-	F(unlink, int, (const char *))                                                                             \
-	F(unlinkat, int, (int, const char *, int))                                                                 \
-	F(rmdir, int, (const char *))                                                                              \
-	F(mkdir, int, (const char *, mode_t))                                                                      \
-	F(mkdirat, int, (int, const char *, mode_t))                                                               \
-	F(mkfifo, int, (const char *, mode_t))                                                                     \
-	F(mkfifoat, int, (int, const char *, mode_t))                                                              \
-	F(mknod, int, (const char *, mode_t, dev_t))                                                               \
-	F(mknodat, int, (int, const char *, mode_t, dev_t))                                                        \
-	F(link, int, (const char *, const char *))                                                                 \
-	F(linkat, int, (int, const char *, int, const char *, int))                                                \
-	F(symlink, int, (const char *, const char *))                                                              \
-	F(symlinkat, int, (const char *, int, const char *))                                                       \
-	F(connect, int, (int, const struct sockaddr *, socklen_t))                                                 \
-	F(send, ssize_t, (int, const void *, size_t, int))                                                         \
-	F(sendto, ssize_t, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))                   \
-	F(sendmsg, ssize_t, (int, const struct msghdr *, int))                                                     \
-	F(sendmmsg, int, (int, struct mmsghdr *, unsigned, int))                                                   \
-	F(execve, int, (const char *, char *const[], char *const[]))                                               \
-	F(execv, int, (const char *, char *const[]))                                                               \
-	F(execvp, int, (const char *, char *const[]))                                                              \
-	F(execvpe, int, (const char *, char *const[], char *const[]))                                              \
-	F(fexecve, int, (int, char *const[], char *const[]))                                                       \
-	F(posix_spawn, int,                                                                                        \
-	  (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],    \
-	   char *const[]))                                                                                         \
-	F(posix_spawnp, int,                                                                                       \
-	  (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],    \
-	   char *const[]))                                                                                         \
-	F(system, int, (const char *))                                                                             \
-	F(popen, FILE *, (const char *, const char *))
+/* Name, type of the result, parameters, arguments; what is noted before the call, and what after it, where r is its
+ * result. */
+/* clang-format off */
+#define FUNCTIONS(F) \
+	F(fopen64, FILE *, (const char *path, const char *mode), (path, mode), , opened_file(r, path, mode)) \
+	F(freopen64, FILE *, (const char *path, const char *mode, FILE *file), (path, mode, file), , \
+	  opened_file(r, path ? path : "", mode)) \
+	F(pwrite64, ssize_t, (int fd, const void *data, size_t size, off_t offset), (fd, data, size, offset), \
+	  effects_writing(fd), ) \
+	F(pwritev64, ssize_t, (int fd, const struct iovec *parts, int n, off_t offset), (fd, parts, n, offset), \
+	  effects_writing(fd), ) \
+	F(pwritev64v2, ssize_t, (int fd, const struct iovec *parts, int n, off_t offset, int flags), \
+	  (fd, parts, n, offset, flags), effects_writing(fd), ) \
+	F(ftruncate64, int, (int fd, off_t size), (fd, size), effects_writing(fd), ) \
+	F(truncate64, int, (const char *path, off_t size), (path, size), , named(EFFECT_WROTE, r, AT_FDCWD, path)) \
+	F(sendfile64, ssize_t, (int to, int from, off_t *offset, size_t size), (to, from, offset, size), \
+	  effects_writing(to), ) \
+	F(copy_file_range, ssize_t, \
+	  (int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags), \
+	  (from, from_offset, to, to_offset, size, flags), effects_writing(to), ) \
+	F(rename, int, (const char *old, const char *new), (old, new), , renamed(r, AT_FDCWD, old, AT_FDCWD, new)) \
+	F(renameat, int, (int from, const char *old, int to, const char *new), (from, old, to, new), , \
+	  renamed(r, from, old, to, new)) \
+	F(renameat2, int, (int from, const char *old, int to, const char *new, unsigned flags), \
+	  (from, old, to, new, flags), , renamed(r, from, old, to, new)) \
+	F(remove, int, (const char *path), (path), , named(EFFECT_REMOVED, r, AT_FDCWD, path)) \
+	F(unlink, int, (const char *path), (path), , named(EFFECT_REMOVED, r, AT_FDCWD, path)) \
+	F(unlinkat, int, (int directory, const char *path, int flags), (directory, path, flags), , \
+	  named(EFFECT_REMOVED, r, directory, path)) \
+	F(rmdir, int, (const char *path), (path), , named(EFFECT_REMOVED, r, AT_FDCWD, path)) \
+	F(mkdir, int, (const char *path, mode_t mode), (path, mode), , named(EFFECT_MADE, r, AT_FDCWD, path)) \
+	F(mkdirat, int, (int directory, const char *path, mode_t mode), (directory, path, mode), , \
+	  named(EFFECT_MADE, r, directory, path)) \
+	F(mkfifo, int, (const char *path, mode_t mode), (path, mode), , named(EFFECT_MADE, r, AT_FDCWD, path)) \
+	F(mkfifoat, int, (int directory, const char *path, mode_t mode), (directory, path, mode), , \
+	  named(EFFECT_MADE, r, directory, path)) \
+	F(mknod, int, (const char *path, mode_t mode, dev_t device), (path, mode, device), , \
+	  named(EFFECT_MADE, r, AT_FDCWD, path)) \
+	F(mknodat, int, (int directory, const char *path, mode_t mode, dev_t device), \
+	  (directory, path, mode, device), , named(EFFECT_MADE, r, directory, path)) \
+	F(link, int, (const char *path, const char *new), (path, new), , named(EFFECT_MADE, r, AT_FDCWD, new)) \
+	F(linkat, int, (int from, const char *path, int to, const char *new, int flags), \
+	  (from, path, to, new, flags), , named(EFFECT_MADE, r, to, new)) \
+	F(symlink, int, (const char *text, const char *path), (text, path), , \
+	  named(EFFECT_MADE, r, AT_FDCWD, path)) \
+	F(symlinkat, int, (const char *text, int directory, const char *path), (text, directory, path), , \
+	  named(EFFECT_MADE, r, directory, path)) \
+	F(connect, int, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size), , \
+	  connected(r, fd, address, size)) \
+	F(send, ssize_t, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), \
+	  effects_writing(fd), ) \
+	F(sendto, ssize_t, \
+	  (int fd, const void *data, size_t size, int flags, const struct sockaddr *address, socklen_t room), \
+	  (fd, data, size, flags, address, room), sending(fd, address, room), ) \
+	F(sendmsg, ssize_t, (int fd, const struct msghdr *message, int flags), (fd, message, flags), \
+	  sending(fd, message->msg_name, message->msg_namelen), ) \
+	F(sendmmsg, int, (int fd, struct mmsghdr *messages, unsigned n, int flags), (fd, messages, n, flags), \
+	  sending_all(fd, messages, n), ) \
+	F(execve, int, (const char *path, char *const arguments[], char *const environment[]), \
+	  (path, arguments, environment), running(path), ) \
+	F(execv, int, (const char *path, char *const arguments[]), (path, arguments), running(path), ) \
+	F(execvp, int, (const char *file, char *const arguments[]), (file, arguments), running(file), ) \
+	F(execvpe, int, (const char *file, char *const arguments[], char *const environment[]), \
+	  (file, arguments, environment), running(file), ) \
+	F(fexecve, int, (int fd, char *const arguments[], char *const environment[]), \
+	  (fd, arguments, environment), running_fd(fd), ) \
+	F(posix_spawn, int, \
+	  (pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, \
+	   const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]), \
+	  (pid, path, actions, attributes, arguments, environment), running(path), ) \
+	F(posix_spawnp, int, \
+	  (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, \
+	   const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]), \
+	  (pid, file, actions, attributes, arguments, environment), running(file), ) \
+	F(system, int, (const char *command), (command), running(command ? "/bin/sh" : NULL), ) \
+	F(popen, FILE *, (const char *command, const char *mode), (command, mode), running("/bin/sh"), )
 
-#define INDEX_OF(name, type, parameters) FUNCTION_##name,
-#define NAME_OF(name, type, parameters) [FUNCTION_##name] = #name,
-#define TYPE_OF(name, type, parameters) typedef type(*name##_function) parameters;
+#define INDEX_OF(name, type, parameters, arguments, before, after) FUNCTION_##name,
+#define NAME_OF(name, type, parameters, arguments, before, after) [FUNCTION_##name] = #name,
+#define DEFINITION_OF(name, type, parameters, arguments, before, after) \
+	type name parameters \
+	{ \
+		type r; \
+		before; \
+		r = LIBC(name) arguments; \
+		after; \
+		return r; \
+	}
+/* clang-format on */
 
-enum { FUNCTIONS(INDEX_OF) FUNCTIONS_N };
+enum { FUNCTION_open64, FUNCTION_openat64, FUNCTIONS(INDEX_OF) FUNCTIONS_N };
 
-FUNCTIONS(TYPE_OF)
-
-static const char *const names[FUNCTIONS_N] = {FUNCTIONS(NAME_OF)};
+static const char *const names[FUNCTIONS_N] = {
+	[FUNCTION_open64] = "open64", [FUNCTION_openat64] = "openat64", FUNCTIONS(NAME_OF)};
 static void *functions[FUNCTIONS_N];
 
 /* Libraries may call a function before effects_install. */
@@ -390,7 +443,7 @@ static void *function_of(size_t i)
 	return functions[i];
 }
 
-#define LIBC(name) ((name##_function)function_of(FUNCTION_##name))
+#define LIBC(name) ((__typeof__(&(name)))function_of(FUNCTION_##name))
 
 void effects_install(void)
 {
@@ -410,6 +463,8 @@ int __openat_2(int directory, const char *path, int flags);
 int __openat64_2(int directory, const char *path, int flags);
 
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name, bugprone-reserved-identifier): libc's names
+FUNCTIONS(DEFINITION_OF)
+
 int open64(const char *path, int flags, ...)
 {
 	va_list args;
@@ -447,241 +502,6 @@ int __openat64_2(int directory, const char *path, int flags)
 int creat64(const char *path, mode_t mode)
 {
 	return open64(path, O_CREAT | O_WRONLY | O_TRUNC, mode);
-}
-
-static FILE *opened_file(FILE *file, const char *path, const char *mode)
-{
-	if (file)
-		opened(fileno(file), AT_FDCWD, path, mode[0] != 'r' || strchr(mode, '+') ? O_WRONLY : O_RDONLY);
-	return file;
-}
-
-FILE *fopen64(const char *path, const char *mode)
-{
-	return opened_file(LIBC(fopen64)(path, mode), path, mode);
-}
-
-FILE *freopen64(const char *path, const char *mode, FILE *file)
-{
-	return opened_file(LIBC(freopen64)(path, mode, file), path ? path : "", mode);
-}
-
-ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset)
-{
-	effects_writing(fd);
-	return LIBC(pwrite64)(fd, data, size, offset);
-}
-
-ssize_t pwritev64(int fd, const struct iovec *parts, int n, off_t offset)
-{
-	effects_writing(fd);
-	return LIBC(pwritev64)(fd, parts, n, offset);
-}
-
-ssize_t pwritev64v2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
-{
-	effects_writing(fd);
-	return LIBC(pwritev64v2)(fd, parts, n, offset, flags);
-}
-
-int ftruncate64(int fd, off_t size)
-{
-	effects_writing(fd);
-	return LIBC(ftruncate64)(fd, size);
-}
-
-int truncate64(const char *path, off_t size)
-{
-	return named(EFFECT_WROTE, LIBC(truncate64)(path, size), AT_FDCWD, path);
-}
-
-ssize_t sendfile64(int to, int from, off_t *offset, size_t size)
-{
-	effects_writing(to);
-	return LIBC(sendfile64)(to, from, offset, size);
-}
-
-ssize_t copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags)
-{
-	effects_writing(to);
-	return LIBC(copy_file_range)(from, from_offset, to, to_offset, size, flags);
-}
-
-int rename(const char *old, const char *new)
-{
-	return renamed(LIBC(rename)(old, new), AT_FDCWD, old, AT_FDCWD, new);
-}
-
-int renameat(int old_directory, const char *old, int new_directory, const char *new)
-{
-	return renamed(LIBC(renameat)(old_directory, old, new_directory, new), old_directory, old, new_directory,
-		       new);
-}
-
-int renameat2(int old_directory, const char *old, int new_directory, const char *new, unsigned flags)
-{
-	return renamed(LIBC(renameat2)(old_directory, old, new_directory, new, flags), old_directory, old,
-		       new_directory, new);
-}
-
-int remove(const char *path)
-{
-	return named(EFFECT_REMOVED, LIBC(remove)(path), AT_FDCWD, path);
-}
-
-int unlink(const char *path)
-{
-	return named(EFFECT_REMOVED, LIBC(unlink)(path), AT_FDCWD, path);
-}
-
-int unlinkat(int directory, const char *path, int flags)
-{
-	return named(EFFECT_REMOVED, LIBC(unlinkat)(directory, path, flags), directory, path);
-}
-
-int rmdir(const char *path)
-{
-	return named(EFFECT_REMOVED, LIBC(rmdir)(path), AT_FDCWD, path);
-}
-
-int mkdir(const char *path, mode_t mode)
-{
-	return named(EFFECT_MADE, LIBC(mkdir)(path, mode), AT_FDCWD, path);
-}
-
-int mkdirat(int directory, const char *path, mode_t mode)
-{
-	return named(EFFECT_MADE, LIBC(mkdirat)(directory, path, mode), directory, path);
-}
-
-int mkfifo(const char *path, mode_t mode)
-{
-	return named(EFFECT_MADE, LIBC(mkfifo)(path, mode), AT_FDCWD, path);
-}
-
-int mkfifoat(int directory, const char *path, mode_t mode)
-{
-	return named(EFFECT_MADE, LIBC(mkfifoat)(directory, path, mode), directory, path);
-}
-
-int mknod(const char *path, mode_t mode, dev_t device)
-{
-	return named(EFFECT_MADE, LIBC(mknod)(path, mode, device), AT_FDCWD, path);
-}
-
-int mknodat(int directory, const char *path, mode_t mode, dev_t device)
-{
-	return named(EFFECT_MADE, LIBC(mknodat)(directory, path, mode, device), directory, path);
-}
-
-int link(const char *path, const char *new)
-{
-	return named(EFFECT_MADE, LIBC(link)(path, new), AT_FDCWD, new);
-}
-
-int linkat(int directory, const char *path, int new_directory, const char *new, int flags)
-{
-	return named(EFFECT_MADE, LIBC(linkat)(directory, path, new_directory, new, flags), new_directory, new);
-}
-
-int symlink(const char *text, const char *path)
-{
-	return named(EFFECT_MADE, LIBC(symlink)(text, path), AT_FDCWD, path);
-}
-
-int symlinkat(const char *text, int directory, const char *path)
-{
-	return named(EFFECT_MADE, LIBC(symlinkat)(text, directory, path), directory, path);
-}
-
-int connect(int fd, const struct sockaddr *address, socklen_t size)
-{
-	return connected(LIBC(connect)(fd, address, size), fd, address, size);
-}
-
-ssize_t send(int fd, const void *data, size_t size, int flags)
-{
-	effects_writing(fd);
-	return LIBC(send)(fd, data, size, flags);
-}
-
-ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *address, socklen_t room)
-{
-	sending(fd, address, room);
-	return LIBC(sendto)(fd, data, size, flags, address, room);
-}
-
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
-{
-	sending(fd, message->msg_name, message->msg_namelen);
-	return LIBC(sendmsg)(fd, message, flags);
-}
-
-int sendmmsg(int fd, struct mmsghdr *messages, unsigned n, int flags)
-{
-	for (unsigned i = 0; i < n; i++)
-		sending(fd, messages[i].msg_hdr.msg_name, messages[i].msg_hdr.msg_namelen);
-	return LIBC(sendmmsg)(fd, messages, n, flags);
-}
-
-int execve(const char *path, char *const arguments[], char *const environment[])
-{
-	running(path);
-	return LIBC(execve)(path, arguments, environment);
-}
-
-int execv(const char *path, char *const arguments[])
-{
-	running(path);
-	return LIBC(execv)(path, arguments);
-}
-
-int execvp(const char *file, char *const arguments[])
-{
-	running(file);
-	return LIBC(execvp)(file, arguments);
-}
-
-int execvpe(const char *file, char *const arguments[], char *const environment[])
-{
-	running(file);
-	return LIBC(execvpe)(file, arguments, environment);
-}
-
-int fexecve(int fd, char *const arguments[], char *const environment[])
-{
-	char path[PATH_MAX];
-
-	if (fd_path(path, fd))
-		running(path);
-	return LIBC(fexecve)(fd, arguments, environment);
-}
-
-int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-		const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
-{
-	running(path);
-	return LIBC(posix_spawn)(pid, path, actions, attributes, arguments, environment);
-}
-
-int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-		 const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
-{
-	running(file);
-	return LIBC(posix_spawnp)(pid, file, actions, attributes, arguments, environment);
-}
-
-int system(const char *command)
-{
-	if (command)
-		running("/bin/sh");
-	return LIBC(system)(command);
-}
-
-FILE *popen(const char *command, const char *mode)
-{
-	running("/bin/sh");
-	return LIBC(popen)(command, mode);
 }
 
 /* Offsets have 64 bits under either name. */
