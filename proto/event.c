@@ -17,6 +17,7 @@ int event_loop_init(struct event_loop *loop)
 {
 	*loop = (struct event_loop){.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .slept = event_slept()};
 	list_init(&loop->waiting);
+	list_init(&loop->files);
 	party_init(&loop->own);
 	return loop->epoll_fd < 0 ? -errno : 0;
 }
@@ -32,11 +33,15 @@ int event_add(struct event_loop *loop, struct event_source *source, int fd, uint
 	      void (*fn)(struct event_source *source, uint32_t events))
 {
 	struct epoll_event event = {.events = events, .data.ptr = source};
+	bool file = epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0;
 
-	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+	if (file && errno != EPERM)
 		return -errno;
 	*source = (struct event_source){.fd = fd, .events = events, .fn = fn, .party = &loop->own};
 	list_init(&source->turn);
+	list_init(&source->file);
+	if (file)
+		list_append(&loop->files, &source->file);
 	return 0;
 }
 
@@ -72,9 +77,21 @@ void event_remove(struct event_loop *loop, struct event_source *source)
 {
 	if (source->fd >= 0) {
 		(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+		list_remove(&source->file);
 		turn_end(source);
 	}
 	source->fd = -1;
+}
+
+int event_set(struct event_loop *loop, struct event_source *source, int fd, uint32_t events,
+	      void (*fn)(struct event_source *source, uint32_t events))
+{
+	if (source->fd >= 0 && source->fd == fd && events) {
+		event_change(loop, source, events);
+		return 0;
+	}
+	event_remove(loop, source);
+	return fd >= 0 && events ? event_add(loop, source, fd, events, fn) : 0;
 }
 
 /* ---- turns ---- */
@@ -160,8 +177,13 @@ static void line_up(struct event_loop *loop, struct event_source *source, uint32
 
 int event_wait(struct event_loop *loop, int ms)
 {
-	int n = epoll_wait(loop->epoll_fd, loop->batch, EVENT_BATCH, event_pending(loop) ? 0 : ms);
+	struct event_source *file;
+	int n;
 
+	list_for_each (file, &loop->files, file)
+		if (file->events)
+			line_up(loop, file, file->events);
+	n = epoll_wait(loop->epoll_fd, loop->batch, EVENT_BATCH, event_pending(loop) ? 0 : ms);
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	for (int i = 0; i < n; i++)
@@ -344,14 +366,16 @@ void timer_run(struct event_loop *loop, struct slice *slice)
 
 int timer_set_in(struct event_loop *loop, struct timer *timer, double seconds, void (*fn)(struct timer *timer))
 {
-	return timer_set(loop, timer, event_now() + (uint64_t)(MAX(seconds, 0.0) * 1e6), fn);
+	/* Rounded up: no other clock may find it too early. */
+	return timer_set(loop, timer, event_now() + (uint64_t)(MAX(seconds, 0.0) * 1e6) + 2, fn);
 }
 
-int event_round(struct event_loop *loop)
+int event_round(struct event_loop *loop, int ms)
 {
 	struct slice all = {.until = UINT64_MAX, .things = SIZE_MAX, .few = SIZE_MAX};
-	int r = event_wait(loop, timer_wait(loop));
+	int due = timer_wait(loop), r;
 
+	r = event_wait(loop, due < 0 || (ms >= 0 && ms < due) ? ms : due);
 	if (r)
 		return r;
 	event_dispatch(loop, &all);

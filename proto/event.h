@@ -24,6 +24,7 @@ struct event_source {
 	uint32_t events, ready;
 	struct party *party;
 	struct list turn; /* in its party, while the source is ready */
+	struct list file; /* in the loop, if epoll does not take it */
 	void (*fn)(struct event_source *source, uint32_t events);
 };
 
@@ -52,6 +53,7 @@ struct event_loop {
 	int epoll_fd;
 	struct epoll_event batch[EVENT_BATCH];
 	struct list waiting;			  /* parties with something ready */
+	struct list files;			  /* sources that are always ready: files, /dev/null */
 	struct party own;			  /* of sources that belong to nobody */
 	uint64_t clock;				  /* the spent time of the party whose turn was last */
 	const struct party *last;		  /* not our own */
@@ -65,13 +67,17 @@ struct event_loop {
 int event_loop_init(struct event_loop *loop);
 void event_loop_deinit(struct event_loop *loop);
 
-/* Level-triggered. @fd stays the caller's. Returns 0 or -errno. */
+/* Level-triggered. @fd stays the caller's. A file is always ready. Returns 0 or -errno. */
 int event_add(struct event_loop *loop, struct event_source *source, int fd, uint32_t events,
 	      void (*fn)(struct event_source *source, uint32_t events));
 /* Wait for other events; 0 pauses. */
 void event_change(struct event_loop *loop, struct event_source *source, uint32_t events);
 /* From now on the source is @party's, and no longer the loop's own. */
 void event_give(struct event_source *source, struct party *party);
+/* The same as event_add, event_change or event_remove, whichever is needed; 0: not even a hang-up counts. @source
+ * was EVENT_SOURCE_NONE at first. Returns 0 or -errno. */
+int event_set(struct event_loop *loop, struct event_source *source, int fd, uint32_t events,
+	      void (*fn)(struct event_source *source, uint32_t events));
 /* Before closing the descriptor. Harmless on one that is in no set. */
 void event_remove(struct event_loop *loop, struct event_source *source);
 
@@ -81,8 +87,9 @@ int event_wait(struct event_loop *loop, int ms);
 /* Handle ready sources until @slice is used up. The others wait for the next round. A source that is removed
  * meanwhile is not called. */
 void event_dispatch(struct event_loop *loop, struct slice *slice);
-/* All of it once: wait until something is ready or due, and handle it. Returns 0 or -errno. */
-int event_round(struct event_loop *loop);
+/* All of it once: wait until something is ready or due, at most @ms milliseconds, or for ever with -1, and handle
+ * it. Returns 0 or -errno. */
+int event_round(struct event_loop *loop, int ms);
 /* Whether somebody waits for a turn. */
 bool event_pending(const struct event_loop *loop);
 

@@ -1,7 +1,7 @@
 /* What the parts of the command line share. */
 #pragma once
 
-#include "proto/base.h"
+#include "proto/event.h"
 
 #include "lair.h"
 
@@ -100,6 +100,7 @@ struct cli {
 	size_t n_lists;
 	char **args;
 	int n_args;
+	struct event_loop *loop;
 	struct lair *lair;
 	struct terminal terminal;
 	struct run *run; /* at a prompt: its signals end waiting; else NULL */

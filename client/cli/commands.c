@@ -6,14 +6,9 @@
 #include "base/text.h"
 #include "signature.h"
 
-#include "proto/clock.h"
-
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <math.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,7 +25,6 @@
 #define GRACE 1.0
 /* The exit status that puts a call aside: try again later, as sysexits.h has it. */
 #define STATUS_HOLD 75
-#define TURN_MAX 64
 
 struct command {
 	char *name, *text;
@@ -49,10 +43,7 @@ struct running {
 	bool started;
 	pid_t pid;
 	int fds[N_ENDS]; /* pipes, and a descriptor of the process */
-	struct watch {
-		struct running *running;
-		int end;
-	} watches[N_ENDS];
+	struct event_source sources[N_ENDS];
 	char *arguments; /* with the defaults of those that are not given */
 	size_t written;	 /* of them */
 	struct {
@@ -62,11 +53,13 @@ struct running {
 	char err[ERR_KEPT + 1];
 	size_t n_err;
 	bool too_much;
-	double kill_at; /* 0: it was not told to end */
+	struct timer grace; /* it was told to end */
+	bool told;
 };
 
 struct commands {
 	struct source source;
+	struct event_loop *loop;
 	struct command commands[CLI_LIST_MAX];
 	size_t n;
 	struct running *first; /* in the order of their calls */
@@ -112,12 +105,28 @@ static int pairs_make(int pairs[3][2])
 	return 0;
 }
 
-static int watch(struct commands *commands, struct running *running, int end, uint32_t events)
-{
-	struct epoll_event event = {.events = events, .data.ptr = &running->watches[end]};
+static void on_in(struct event_source *source, uint32_t events);
+static void on_out(struct event_source *source, uint32_t events);
+static void on_err(struct event_source *source, uint32_t events);
+static void on_exit_of(struct event_source *source, uint32_t events);
 
-	running->watches[end] = (struct watch){running, end};
-	return epoll_ctl(commands->source.fd, EPOLL_CTL_ADD, running->fds[end], &event) < 0 ? -errno : 0;
+static int running_watch(struct running *running)
+{
+	static const struct {
+		uint32_t events;
+		void (*fn)(struct event_source *source, uint32_t events);
+	} ends[N_ENDS] = {
+		[END_IN] = {EPOLLOUT, on_in},
+		[END_OUT] = {EPOLLIN, on_out},
+		[END_ERR] = {EPOLLIN, on_err},
+		[END_EXIT] = {EPOLLIN, on_exit_of},
+	};
+	int r = 0;
+
+	for (int end = N_ENDS - 1; !r && end >= 0; end--)
+		r = event_add(running->commands->loop, &running->sources[end], running->fds[end], ends[end].events,
+			      ends[end].fn);
+	return r;
 }
 
 static int process_start(struct commands *commands, struct running *running)
@@ -143,13 +152,7 @@ static int process_start(struct commands *commands, struct running *running)
 		commands->n_running++;
 	}
 	pairs_close(pairs);
-	if (!r)
-		r = watch(commands, running, END_EXIT, EPOLLIN);
-	if (!r)
-		r = watch(commands, running, END_OUT, EPOLLIN);
-	if (!r)
-		r = watch(commands, running, END_ERR, EPOLLIN);
-	return r ? r : watch(commands, running, END_IN, EPOLLOUT);
+	return r ? r : running_watch(running);
 }
 
 /* ---- its life ---- */
@@ -157,8 +160,7 @@ static int process_start(struct commands *commands, struct running *running)
 /* To close alone is not enough: a process that is just being started has a copy. */
 static void running_close(struct running *running, int end)
 {
-	if (running->fds[end] >= 0)
-		(void)epoll_ctl(running->commands->source.fd, EPOLL_CTL_DEL, running->fds[end], NULL);
+	event_remove(running->commands->loop, &running->sources[end]);
 	running->fds[end] = fd_close(running->fds[end]);
 }
 
@@ -172,6 +174,7 @@ static void running_free(struct commands *commands, struct running *running)
 	*place = running->next;
 	for (int end = 0; end < N_ENDS; end++)
 		running_close(running, end);
+	timer_clear(commands->loop, &running->grace);
 	commands->n_running -= running->started;
 	lair_calling_free(running->calling);
 	free(running->arguments);
@@ -185,24 +188,17 @@ static void answer_error(struct running *running, const char *name, const char *
 		running->calling = NULL;
 }
 
+static void on_grace(struct timer *timer);
+
 /* Tells its group to end; the second time it must. */
 static void running_end(struct running *running)
 {
 	if (!running->started)
 		return;
-	(void)kill(-running->pid, running->kill_at > 0 ? SIGKILL : SIGTERM);
+	(void)kill(-running->pid, running->told ? SIGKILL : SIGTERM);
 	(void)kill(-running->pid, SIGCONT);
-	running->kill_at = clock_seconds() + GRACE;
-}
-
-static void due_reckon(struct commands *commands)
-{
-	double due = 0;
-
-	for (const struct running *it = commands->first; it; it = it->next)
-		if (it->kill_at > 0 && (due <= 0 || it->kill_at < due))
-			due = it->kill_at;
-	commands->source.due = due;
+	running->told = true;
+	(void)timer_set_in(running->commands->loop, &running->grace, GRACE, on_grace);
 }
 
 static void start_those_that_can(struct commands *commands)
@@ -269,7 +265,7 @@ static void running_read(struct running *running, int end)
 		n = read(running->fds[end], data, sizeof(data));
 		if (n > 0 && end == END_ERR)
 			err_add(running, data, (size_t)n);
-		else if (n > 0 && out_add(running, data, (size_t)n) && running->kill_at <= 0)
+		else if (n > 0 && out_add(running, data, (size_t)n) && !running->told)
 			running_end(running);
 		else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			running_close(running, end);
@@ -377,6 +373,37 @@ static void running_reap(struct commands *commands, struct running *running)
 	running_read(running, END_ERR);
 	running_answer(running, status);
 	running_free(commands, running);
+	start_those_that_can(commands);
+}
+
+static void on_in(struct event_source *source, uint32_t events)
+{
+	running_write(container_of(source, struct running, sources[END_IN]));
+}
+
+static void on_out(struct event_source *source, uint32_t events)
+{
+	running_read(container_of(source, struct running, sources[END_OUT]), END_OUT);
+}
+
+static void on_err(struct event_source *source, uint32_t events)
+{
+	running_read(container_of(source, struct running, sources[END_ERR]), END_ERR);
+}
+
+static void on_exit_of(struct event_source *source, uint32_t events)
+{
+	struct running *running = container_of(source, struct running, sources[END_EXIT]);
+
+	running_reap(running->commands, running);
+}
+
+static void on_grace(struct timer *timer)
+{
+	struct running *running = container_of(timer, struct running, grace);
+
+	running_end(running);
+	running_reap(running->commands, running);
 }
 
 /* ---- a source ---- */
@@ -412,8 +439,10 @@ static struct running *running_new(struct commands *commands, struct lair_callin
 		free(running);
 		return NULL;
 	}
-	for (int end = 0; end < N_ENDS; end++)
+	for (int end = 0; end < N_ENDS; end++) {
 		running->fds[end] = -1;
+		running->sources[end] = EVENT_SOURCE_NONE;
+	}
 	running->commands = commands;
 	running->calling = calling;
 	running->number = lair_calling_number(calling);
@@ -450,46 +479,6 @@ static void on_cancel(struct source *source, uint64_t number)
 			running_free(commands, running);
 		break;
 	}
-	due_reckon(commands);
-}
-
-static void process_watch(struct commands *commands, const struct watch *watched)
-{
-	struct running *running = watched->running;
-
-	switch (watched->end) {
-	case END_IN:
-		running_write(running);
-		break;
-	case END_OUT:
-	case END_ERR:
-		running_read(running, watched->end);
-		break;
-	case END_EXIT:
-		running_reap(commands, running);
-		break;
-	}
-}
-
-/* One event at a time: what it leads to may make the next one void. */
-static void on_process(struct source *source)
-{
-	struct commands *commands = (struct commands *)source;
-	struct running *running, *next;
-	struct epoll_event event;
-	double now = clock_seconds();
-
-	for (int i = 0; i < TURN_MAX && epoll_wait(source->fd, &event, 1, 0) == 1; i++)
-		process_watch(commands, event.data.ptr);
-	for (running = commands->first; running; running = next) {
-		next = running->next;
-		if (running->kill_at <= 0 || now < running->kill_at)
-			continue;
-		running_end(running);
-		running_reap(commands, running);
-	}
-	start_those_that_can(commands);
-	due_reckon(commands);
 }
 
 static void on_end(struct source *source)
@@ -502,16 +491,11 @@ static void on_end(struct source *source)
 		running->calling = lair_calling_free(running->calling);
 		if (!running->started)
 			running_free(commands, running);
-		else if (running->kill_at <= 0)
+		else if (!running->told)
 			running_end(running);
 	}
-	due_reckon(commands);
-	while (commands->first) {
-		struct pollfd fd = {.fd = source->fd, .events = POLLIN};
-
-		(void)poll(&fd, 1, (int)fmax(0, ceil((source->due - clock_seconds()) * 1e3)));
-		on_process(source);
-	}
+	while (commands->first && !event_round(commands->loop, -1))
+		;
 }
 
 static void on_free(struct source *source)
@@ -524,7 +508,6 @@ static void on_free(struct source *source)
 		free(commands->commands[i].text);
 		json_decref(commands->commands[i].defaults);
 	}
-	fd_close(source->fd);
 	free(commands);
 }
 
@@ -564,13 +547,10 @@ int commands_offer(struct offer *offer, const struct cli *cli)
 		.call = on_call,
 		.cancel = on_cancel,
 		.end = on_end,
-		.process = on_process,
 		.free = on_free,
-		.fd = epoll_create1(EPOLL_CLOEXEC),
 	};
-	r = offer_source(offer, &commands->source);
-	if (r)
-		return cli_fail(cli, "error", "%s", strerror(-r));
+	commands->loop = cli->loop;
+	offer_source(offer, &commands->source);
 	for (size_t i = 0; !r && i < cli->functions.n; i++)
 		r = command_add(commands, offer, cli, cli->functions.items[i]);
 	return r;

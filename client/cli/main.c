@@ -263,12 +263,14 @@ static void standard_fds_fill(void)
 int main(int argc, char *argv[])
 {
 	const char *config = getenv("LAIR_CONFIG");
-	struct cli cli = {.config = config && *config ? config : NULL};
+	static struct event_loop loop;
+	struct cli cli = {.config = config && *config ? config : NULL, .loop = &loop};
 	int status;
 
 	standard_fds_fill();
-	status = run(&cli, argc, argv);
+	status = event_loop_init(&loop) ? cli_fail(&cli, "error", "%s", strerror(errno)) : run(&cli, argc, argv);
 	lair_free(cli.lair);
+	event_loop_deinit(&loop);
 	/* If the output could not be written, that is trouble, too. */
 	if (fflush(stdout) != 0 && status == 0)
 		status = EXIT_TROUBLE;

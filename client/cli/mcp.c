@@ -68,6 +68,7 @@ static int config_print(const struct cli *cli)
 int verb_mcp(struct cli *cli)
 {
 	struct mcp_options options = {
+		.loop = cli->loop,
 		.lair = {.socket = cli->socket, .config = cli->config, .no_start = cli->no_start},
 		.session = cli->session,
 		.profile = cli->profile,

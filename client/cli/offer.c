@@ -1,9 +1,7 @@
-/* What is offered to a cell, and who answers: each function has its source, and one descriptor stands for all of
- * them. */
+/* The functions that are offered to a cell. Each has its source, which answers its calls from the loop. */
 #include "offer.h"
 
 #include <fnmatch.h>
-#include <sys/epoll.h>
 
 struct offer {
 	const struct cli *cli;
@@ -11,7 +9,6 @@ struct offer {
 	struct source **sources; /* of each function */
 	size_t n;
 	struct source *first;
-	int epoll;
 };
 
 static void function_deinit(struct lair_function *function)
@@ -37,18 +34,14 @@ struct offer *offer_free(struct offer *offer)
 		function_deinit(&offer->functions[i]);
 	free(offer->functions);
 	free(offer->sources);
-	fd_close(offer->epoll);
 	free(offer);
 	return NULL;
 }
 
-int offer_source(struct offer *offer, struct source *source)
+void offer_source(struct offer *offer, struct source *source)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
-
 	source->next = offer->first;
 	offer->first = source;
-	return epoll_ctl(offer->epoll, EPOLL_CTL_ADD, source->fd, &event) < 0 ? -errno : 0;
 }
 
 static bool matches(const struct cli_list *patterns, const char *name)
@@ -139,9 +132,6 @@ int offer_new(struct offer **offerp, const struct cli *cli)
 	if (!offer)
 		return cli_fail(cli, "error", "out of memory");
 	offer->cli = cli;
-	offer->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (offer->epoll < 0)
-		return cli_fail(cli, "error", "%s", strerror(errno));
 	r = cli->functions.n ? commands_offer(offer, cli) : 0;
 	if (!r && cli->servers)
 		r = server_tools_offer(offer, cli);
@@ -181,25 +171,4 @@ void offer_end(struct offer *offer)
 {
 	for (struct source *source = offer->first; source; source = source->next)
 		source->end(source);
-}
-
-int offer_fd(const struct offer *offer)
-{
-	return offer->epoll;
-}
-
-double offer_due(const struct offer *offer)
-{
-	double due = 0;
-
-	for (const struct source *source = offer->first; source; source = source->next)
-		if (source->due > 0 && (due <= 0 || source->due < due))
-			due = source->due;
-	return due;
-}
-
-void offer_process(struct offer *offer)
-{
-	for (struct source *source = offer->first; source; source = source->next)
-		source->process(source);
 }

@@ -12,11 +12,7 @@ struct source {
 	void (*cancel)(struct source *source, uint64_t number);
 	/* The cell has ended. What still goes on for it is ended, too, before this returns. */
 	void (*end)(struct source *source);
-	/* When @fd is readable, or @due (in clock_seconds(); 0: never) has come. */
-	void (*process)(struct source *source);
 	void (*free)(struct source *source);
-	int fd;
-	double due;
 };
 
 struct offer;
@@ -25,8 +21,8 @@ struct offer;
  * said why. */
 int offer_new(struct offer **offerp, const struct cli *cli);
 struct offer *offer_free(struct offer *offer);
-/* Takes @source over, also if it fails. Returns 0 or -ENOMEM. */
-int offer_source(struct offer *offer, struct source *source);
+/* Takes @source over. */
+void offer_source(struct offer *offer, struct source *source);
 /* Offer a function, whose texts are copied. --ask and --effect are heeded. Returns 0, -EEXIST or -ENOMEM. */
 int offer_add(struct offer *offer, struct source *source, const struct lair_function *function);
 
@@ -37,11 +33,6 @@ const struct lair_function *offer_functions(const struct offer *offer, size_t *n
 void offer_call(struct offer *offer, struct lair_calling *calling);
 void offer_cancel(struct offer *offer, uint64_t number);
 void offer_end(struct offer *offer);
-
-/* To be waited for: when it is readable, or at offer_due (0: never), call offer_process. */
-int offer_fd(const struct offer *offer);
-double offer_due(const struct offer *offer);
-void offer_process(struct offer *offer);
 
 static inline void offer_freep(struct offer **offerp)
 {

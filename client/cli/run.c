@@ -1,6 +1,6 @@
-/* One blocking call, poll, over three descriptors: the handle's, the signals', and stdin while the cell asks for
- * something. stdin is never read before a question, and never blocks an answer. Another poll, over stdout and
- * the signals, waits for our output, since a reader who does not read stops everything else. */
+/* In the loop are the handle, the signals, the sources of functions, and stdin while the cell asks for something.
+ * stdin is never read before a question, and never blocks an answer. Output waits outside the loop for its reader
+ * or a signal, since a reader that does not read stops everything else. */
 #include "run.h"
 
 #include "base/json.h"
@@ -29,7 +29,11 @@ int run_init(struct run *run, struct cli *cli)
 	struct sigaction action;
 	sigset_t set;
 
-	*run = (struct run){.cli = cli, .signals = -1};
+	*run = (struct run){.cli = cli,
+			    .signals = -1,
+			    .on_lair = EVENT_SOURCE_NONE,
+			    .on_signal = EVENT_SOURCE_NONE,
+			    .on_input = EVENT_SOURCE_NONE};
 	lines_init(&run->input, STDIN_FILENO);
 	sigemptyset(&set);
 	/* If nohup or a shell has made us ignore a signal, it stays ignored. If it were blocked here, it would
@@ -54,13 +58,16 @@ void run_deinit(struct run *run)
 
 /* ---- signals ---- */
 
+static void on_no_reaction(struct timer *timer);
+static void on_patience(struct timer *timer);
+
 static void interrupt(struct run *run)
 {
 	struct lair_call *call = NULL;
 
 	if (run->call && lair_cancel(run->cli->lair, &call, run->call) == 0)
 		lair_call_free(call); /* the cell's own answer tells how it went */
-	run->unheard_since = clock_seconds();
+	(void)timer_set_in(run->cli->loop, &run->unheard, REACTION, on_no_reaction);
 }
 
 static void cell_kill(struct run *run)
@@ -78,6 +85,8 @@ static void stop(struct run *run, int signal)
 	run->stop = signal;
 	run->stop_since = clock_seconds();
 	interrupt(run);
+	timer_clear(run->cli->loop, &run->unheard);
+	(void)timer_set_in(run->cli->loop, &run->patience, STOP_PATIENCE, on_patience);
 }
 
 static void alive_erase(struct run *run)
@@ -107,7 +116,7 @@ static void on_interrupt(struct run *run)
 		interrupt(run);
 		break;
 	case 2:
-		run->unheard_since = 0;
+		timer_clear(run->cli->loop, &run->unheard);
 		/* We wait for somebody who does not read the output. The cell is not the one that does not
 		 * react. */
 		if (run->writing)
@@ -124,17 +133,15 @@ static void on_interrupt(struct run *run)
 	}
 }
 
-static void notice_no_reaction(struct run *run)
+static void on_no_reaction(struct timer *timer)
 {
-	if (!run->unheard_since || clock_seconds() - run->unheard_since < REACTION)
-		return;
-	run->unheard_since = 0;
 	interrupt_notice(
-		run, "interrupted; the cell has not reacted yet, as code in C does not until it returns. Ctrl-C "
-		     "twice more kills it");
+		container_of(timer, struct run, unheard),
+		"interrupted; the cell has not reacted yet, as code in C does not until it returns. Ctrl-C "
+		"twice more kills it");
 }
 
-static void on_signal(struct run *run)
+static void signals_read(struct run *run)
 {
 	struct signalfd_siginfo info;
 
@@ -146,21 +153,25 @@ static void on_signal(struct run *run)
 	}
 }
 
+static void on_signal(struct event_source *source, uint32_t events)
+{
+	signals_read(container_of(source, struct run, on_signal));
+}
+
 static bool run_given_up(const struct run *run)
 {
 	return run->interrupts >= INTERRUPTS_MAX ||
 	       (run->stop && clock_seconds() - run->stop_since >= STOP_PATIENCE);
 }
 
-/* For poll. */
-static int milliseconds_until(double when)
+/* The loop looks then whether it is given up. */
+static void on_patience(struct timer *timer)
 {
-	return (int)fmax(0, ceil((when - clock_seconds()) * 1e3));
 }
 
 static int patience_left(const struct run *run)
 {
-	return run->stop ? milliseconds_until(run->stop_since + STOP_PATIENCE) : -1;
+	return run->stop ? (int)fmax(0, ceil((run->stop_since + STOP_PATIENCE - clock_seconds()) * 1e3)) : -1;
 }
 
 /* ---- stdout and stderr ---- */
@@ -172,7 +183,7 @@ static int room_wait(struct run *run, int fd)
 	if (poll(fds, ARRAY_SIZE(fds), patience_left(run)) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[1].revents)
-		on_signal(run);
+		signals_read(run);
 	return 0;
 }
 
@@ -525,49 +536,54 @@ static int answer(struct run *run)
 
 /* ---- the loop ---- */
 
-/* For poll: the sooner of two. */
-static int sooner(int a_ms, int b_ms)
+static void on_lair(struct event_source *source, uint32_t events)
 {
-	return a_ms < 0 ? b_ms : b_ms < 0 ? a_ms : MIN(a_ms, b_ms);
+	struct run *run = container_of(source, struct run, on_lair);
+	int r = lair_process(run->cli->lair);
+
+	/* If the connection is lost, the call has this error itself. */
+	if (r != LAIR_E_LOST)
+		run->error = r;
 }
 
-static int turn_patience(const struct run *run)
+static void on_input(struct event_source *source, uint32_t events)
 {
-	bool unheard = run->unheard_since > 0 && !run->stop;
-	int patience = unheard ? milliseconds_until(run->unheard_since + REACTION) : patience_left(run);
-	double due = run->offer ? offer_due(run->offer) : 0;
+	struct run *run = container_of(source, struct run, on_input);
 
-	return due > 0 ? sooner(patience, milliseconds_until(due)) : patience;
+	if (lines_fill(&run->input)) /* a stdin that cannot be read has ended */
+		run->input.eof = true;
+}
+
+static int run_watch(struct run *run)
+{
+	int r = event_add(run->cli->loop, &run->on_lair, lair_fd(run->cli->lair), EPOLLIN, on_lair);
+
+	if (run->stop)
+		(void)timer_set_in(run->cli->loop, &run->patience, STOP_PATIENCE, on_patience);
+	return r ? r : event_add(run->cli->loop, &run->on_signal, run->signals, EPOLLIN, on_signal);
+}
+
+static void run_unwatch(struct run *run)
+{
+	event_remove(run->cli->loop, &run->on_lair);
+	event_remove(run->cli->loop, &run->on_signal);
+	event_remove(run->cli->loop, &run->on_input);
+	timer_clear(run->cli->loop, &run->unheard);
+	timer_clear(run->cli->loop, &run->patience);
 }
 
 static int run_turn(struct run *run)
 {
-	struct pollfd fds[] = {
-		{.fd = lair_fd(run->cli->lair), .events = POLLIN},
-		{.fd = run->signals, .events = POLLIN},
-		{.fd = run->asking || run->approving ? STDIN_FILENO : -1, .events = POLLIN},
-		{.fd = run->offer ? offer_fd(run->offer) : -1, .events = POLLIN},
-	};
-	int r = 0;
+	bool reads = run->asking || run->approving;
+	int r = event_set(run->cli->loop, &run->on_input, STDIN_FILENO, reads ? EPOLLIN : 0, on_input);
 
-	if (poll(fds, ARRAY_SIZE(fds), turn_patience(run)) < 0)
-		return errno == EINTR ? 0 : -errno;
-	if (fds[1].revents)
-		on_signal(run);
-	notice_no_reaction(run);
-	if (run->offer)
-		offer_process(run->offer);
-	if (fds[0].revents)
-		r = lair_process(run->cli->lair);
-	if (!r && (run->asking || run->approving) && fds[2].revents) {
-		r = lines_fill(&run->input);
-		if (r) /* a stdin that cannot be read has ended */
-			run->input.eof = true;
-		r = 0;
-	}
+	if (!r)
+		r = event_round(run->cli->loop, -1);
+	if (!r)
+		r = run->error;
 	if (!r && (run->asking || run->approving))
 		r = answer(run);
-	return r == LAIR_E_LOST ? 0 : r; /* the call has this error itself */
+	return r == LAIR_E_LOST ? 0 : r;
 }
 
 /* The exit status for a cell that nobody waits for any more. */
@@ -583,7 +599,7 @@ static int run_abandoned(const struct run *run, const char *session)
 static void run_begin(struct run *run)
 {
 	run->interrupts = 0;
-	run->unheard_since = 0;
+	run->error = 0;
 	run->asking = run->hidden = run->in_line = false;
 	run->last_alive.elapsed = 0;
 	run->doing[0] = '\0';
@@ -597,8 +613,11 @@ static int run_follow(struct run *run, struct lair_call **callp, int r, const ch
 	struct lair_call *call = *callp;
 
 	run->call = call;
+	if (!r)
+		r = run_watch(run);
 	while (!r && lair_outcome(call) == -EINPROGRESS && !run_given_up(run))
 		r = run_turn(run);
+	run_unwatch(run);
 	asked(run);
 	alive_erase(run);
 	approvals_end(run);
@@ -687,12 +706,14 @@ int run_attach(struct run *run, struct lair_call **callp, struct lair_attach *at
 
 int run_wait(struct run *run, struct lair_call *call)
 {
-	int r = 0;
+	int r;
 
 	run->interrupts = 0;
-	run->unheard_since = 0;
+	run->error = 0;
+	r = run_watch(run);
 	while (!r && lair_outcome(call) == -EINPROGRESS && !run->interrupts && !run->stop)
 		r = run_turn(run);
+	run_unwatch(run);
 	if (!r && lair_outcome(call) == -EINPROGRESS)
 		r = -EINTR;
 	return r ? r : lair_wait(call, 0);

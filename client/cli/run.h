@@ -11,7 +11,8 @@
 
 struct run {
 	struct cli *cli;
-	int signals;	     /* signalfd, owned */
+	int signals; /* signalfd, owned */
+	struct event_source on_lair, on_signal, on_input;
 	sigset_t mask;	     /* which signals were blocked before */
 	struct lines input;  /* stdin */
 	bool answers;	     /* stdin may answer the questions of the cell */
@@ -34,10 +35,12 @@ struct run {
 		const char *env[CLI_LIST_MAX + 3];
 	} size; /* of the terminal, for the cell's environment */
 	unsigned interrupts;
-	double unheard_since; /* when the cell was interrupted; 0: not, or it was said that it does not react */
+	struct timer unheard; /* armed when the cell was interrupted, until it is said that it does not react */
 	bool writing;	      /* output is being written, and maybe nobody reads it */
 	int stop;	      /* the signal that ends us, 0 if none has come */
 	double stop_since;    /* when it came */
+	struct timer patience;
+	int error; /* of the handle */
 	bool asking, hidden;
 	bool in_line;		   /* the last output did not end a line */
 	struct text_rest rests[2]; /* of each stream, for events */

@@ -9,10 +9,6 @@
 #include "base/text.h"
 #include "servers/servers.h"
 
-#include "proto/clock.h"
-
-#include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -40,14 +36,9 @@ static int servers_open(const struct cli *cli, struct servers **serversp, const 
 
 int cli_servers(const struct cli *cli, struct servers **serversp)
 {
-	struct servers_options options = {.allow = cli->allow.items, .on_failure = on_failure};
+	struct servers_options options = {.loop = cli->loop, .allow = cli->allow.items, .on_failure = on_failure};
 
 	return cli->servers ? servers_open(cli, serversp, cli->servers, &options) : 0;
-}
-
-static int milliseconds_until(double due)
-{
-	return due ? (int)fmin(fmax(0, ceil((due - clock_seconds()) * 1e3)), 60e3) : -1;
 }
 
 /* ---- for a person ---- */
@@ -89,23 +80,14 @@ static int functions_print(struct cli *cli, const struct servers *servers)
 
 static int functions_list(struct cli *cli)
 {
-	struct servers_options options = {.allow = cli->allow.items, .on_failure = cli->json ? NULL : on_failure};
+	struct servers_options options = {
+		.loop = cli->loop, .allow = cli->allow.items, .on_failure = cli->json ? NULL : on_failure};
 	struct servers *servers = NULL;
 	int r = servers_open(cli, &servers, cli->args[0], &options);
 
 	if (r)
 		return r;
-	servers_start(servers);
-	while (!r && !servers_settled(servers)) {
-		struct pollfd fd = {.fd = servers_fd(servers), .events = POLLIN};
-
-		if (poll(&fd, 1, milliseconds_until(servers_due(servers))) < 0 && errno != EINTR)
-			r = -errno;
-		if (!r)
-			r = servers_process(servers);
-	}
-	if (!r)
-		r = servers_process(servers); /* it tells the last failure */
+	r = servers_wait(servers);
 	r = r ? cli_fail(cli, "error", "%s", strerror(-r)) : functions_print(cli, servers);
 	servers_free(servers);
 	return r;
@@ -124,9 +106,11 @@ struct asked {
 };
 
 struct serving {
+	struct event_loop *loop;
 	struct servers *servers;
 	struct lines input;
 	struct outbox outbox;
+	struct event_source on_input, on_output;
 	struct asked *asked;
 	bool told; /* which functions there are */
 	int error;
@@ -260,34 +244,44 @@ static void lines_take(struct serving *serving)
 	}
 }
 
-static void serving_turn(struct serving *serving)
+static void on_input(struct event_source *source, uint32_t events)
 {
-	bool room = outbox_waiting(&serving->outbox) < OUTBOX_FULL;
-	struct pollfd fds[] = {
-		{.fd = room ? serving->input.fd : -1, .events = POLLIN},
-		{.fd = servers_fd(serving->servers), .events = POLLIN},
-		{.fd = outbox_waiting(&serving->outbox) ? serving->outbox.fd : -1, .events = POLLOUT},
-	};
-	int r = poll(fds, ARRAY_SIZE(fds), milliseconds_until(servers_due(serving->servers)));
+	struct serving *serving = container_of(source, struct serving, on_input);
+	int r = lines_fill(&serving->input);
 
-	if (r < 0)
-		r = errno == EINTR ? 0 : -errno;
-	if (r > 0 && fds[0].revents)
-		r = lines_fill(&serving->input);
+	if (r && !serving->error)
+		serving->error = r;
+}
+
+static void on_output(struct event_source *source, uint32_t events)
+{
+	/* Each round writes. */
+}
+
+static void serving_round(struct serving *serving)
+{
+	int r;
+
 	lines_take(serving);
-	if (r >= 0)
-		r = servers_process(serving->servers);
 	functions_tell(serving);
-	if (r >= 0)
-		r = outbox_flush(&serving->outbox);
-	if (r < 0 && !serving->error)
+	r = outbox_flush(&serving->outbox);
+	if (!r)
+		r = event_set(serving->loop, &serving->on_input, serving->input.fd,
+			      outbox_waiting(&serving->outbox) < OUTBOX_FULL ? EPOLLIN : 0, on_input);
+	if (!r)
+		r = event_set(serving->loop, &serving->on_output, serving->outbox.fd,
+			      outbox_waiting(&serving->outbox) ? EPOLLOUT : 0, on_output);
+	if (!r && !serving->error)
+		r = event_round(serving->loop, -1);
+	if (r && !serving->error)
 		serving->error = r;
 }
 
 static int functions_serve(struct cli *cli)
 {
-	struct serving serving = {.told = false};
-	struct servers_options options = {.allow = cli->allow.items,
+	struct serving serving = {.loop = cli->loop, .on_input = EVENT_SOURCE_NONE, .on_output = EVENT_SOURCE_NONE};
+	struct servers_options options = {.loop = cli->loop,
+					  .allow = cli->allow.items,
 					  .on_functions = on_functions,
 					  .on_failure = on_serving_failure,
 					  .userdata = &serving};
@@ -300,11 +294,13 @@ static int functions_serve(struct cli *cli)
 	outbox_init(&serving.outbox, STDOUT_FILENO);
 	servers_start(serving.servers);
 	while (!serving.error)
-		serving_turn(&serving);
+		serving_round(&serving);
 	while (serving.asked) {
 		servers_cancel(serving.asked->call);
 		asked_free(serving.asked);
 	}
+	event_remove(serving.loop, &serving.on_input);
+	event_remove(serving.loop, &serving.on_output);
 	servers_free(serving.servers);
 	lines_deinit(&serving.input);
 	outbox_deinit(&serving.outbox);

@@ -305,6 +305,8 @@ static int lair_connect_unlimited(struct bridge *bridge)
 		limit.rlim_cur = bridge->memory;
 		(void)setrlimit(RLIMIT_DATA, &limit);
 	}
+	/* Another connection has another descriptor. */
+	event_remove(&bridge->loop, &bridge->on_lair);
 	r = lair_connect(bridge->lair);
 	memory_limit(bridge);
 	return r;
@@ -607,8 +609,6 @@ static void subscriptions_take(struct bridge *bridge)
 
 /* ---- the loop ---- */
 
-enum { AT_LAIR = N_CHANNELS, AT_SIGNALS, AT_PARENT, N_ITEMS };
-
 /* What an earlier kernel has left waits until somebody listens. */
 static bool is_due(const struct bridge *bridge)
 {
@@ -618,11 +618,21 @@ static bool is_due(const struct bridge *bridge)
 	       (bridge->heard || first->next || first->message.n_identities > 0);
 }
 
-static long patience(const struct bridge *bridge)
+static bool messages_wait(const struct bridge *bridge)
+{
+	for (enum channel i = 0; i < N_CHANNELS; i++)
+		if ((i != CHANNEL_SHELL || bridge->n_waiting < WAITING_MAX) &&
+		    sockets_readable(&bridge->sockets, i))
+			return true;
+	return false;
+}
+
+/* In milliseconds; -1: for ever. */
+static int patience(const struct bridge *bridge)
 {
 	double due = INFINITY;
 
-	if (is_due(bridge))
+	if (is_due(bridge) || messages_wait(bridge))
 		return 0;
 	if (bridge->gathered.due > 0)
 		due = bridge->gathered.due;
@@ -631,11 +641,12 @@ static long patience(const struct bridge *bridge)
 	/* ZeroMQ does not tell when there is room. */
 	if (bridge->holding.first)
 		due = fmin(due, clock_seconds() + HELD_AGAIN);
-	return isinf(due) ? -1 : (long)ceil(fmax(0, due - clock_seconds()) * 1e3);
+	return isinf(due) ? -1 : (int)fmin(ceil(fmax(0, due - clock_seconds()) * 1e3), INT_MAX);
 }
 
-static void signal_take(struct bridge *bridge)
+static void on_signal(struct event_source *source, uint32_t events)
 {
+	struct bridge *bridge = container_of(source, struct bridge, on_signal);
 	struct signalfd_siginfo info;
 
 	while (read(bridge->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
@@ -646,22 +657,32 @@ static void signal_take(struct bridge *bridge)
 	}
 }
 
-static int items_wait(struct bridge *bridge, zmq_pollitem_t items[static N_ITEMS])
+static void on_parent(struct event_source *source, uint32_t events)
 {
-	for (size_t i = 0; i < N_CHANNELS; i++)
-		items[i] = (zmq_pollitem_t){.socket = bridge->sockets.channels[i], .events = ZMQ_POLLIN};
-	if (bridge->n_waiting >= WAITING_MAX)
-		items[CHANNEL_SHELL].events = 0;
-	items[AT_LAIR] = (zmq_pollitem_t){
-		.fd = bridge->lair && !bridge->holding.first ? lair_fd(bridge->lair) : -1,
-		.events = ZMQ_POLLIN,
-	};
-	items[AT_SIGNALS] = (zmq_pollitem_t){.fd = bridge->signals, .events = ZMQ_POLLIN};
-	items[AT_PARENT] = (zmq_pollitem_t){.fd = bridge->parent, .events = ZMQ_POLLIN};
-	for (size_t i = AT_LAIR; i < N_ITEMS; i++)
-		if (items[i].fd < 0)
-			items[i] = (zmq_pollitem_t){.fd = bridge->signals, .events = 0};
-	return zmq_poll(items, N_ITEMS, patience(bridge)) < 0 && errno != EINTR ? -errno : 0;
+	container_of(source, struct bridge, on_parent)->ending = true;
+}
+
+static void on_lair(struct event_source *source, uint32_t events)
+{
+	/* If the daemon is gone, each of its calls has said so. */
+	(void)lair_process(container_of(source, struct bridge, on_lair)->lair);
+}
+
+static void on_channel(struct event_source *source, uint32_t events)
+{
+	/* Each turn looks at all of them. */
+}
+
+static int bridge_watch(struct bridge *bridge)
+{
+	int r = event_add(&bridge->loop, &bridge->on_signal, bridge->signals, EPOLLIN, on_signal);
+
+	if (!r && bridge->parent >= 0)
+		r = event_add(&bridge->loop, &bridge->on_parent, bridge->parent, EPOLLIN, on_parent);
+	for (enum channel i = 0; !r && i < N_CHANNELS; i++)
+		r = event_add(&bridge->loop, &bridge->on_channel[i], sockets_fd(&bridge->sockets, i),
+			      EPOLLIN | EPOLLET, on_channel);
+	return r;
 }
 
 static void aside_begin(struct bridge *bridge)
@@ -680,23 +701,18 @@ static void aside_begin(struct bridge *bridge)
 
 static int bridge_turn(struct bridge *bridge)
 {
-	zmq_pollitem_t items[N_ITEMS] = {{.socket = NULL}};
 	double now;
-	int r = items_wait(bridge, items);
+	int r = event_set(&bridge->loop, &bridge->on_lair, bridge->lair ? lair_fd(bridge->lair) : -1,
+			  bridge->holding.first ? 0 : EPOLLIN, on_lair);
 
+	if (!r)
+		r = event_round(&bridge->loop, patience(bridge));
 	if (r)
 		return r;
-	if (items[AT_SIGNALS].revents)
-		signal_take(bridge);
-	if (items[AT_PARENT].revents)
-		bridge->ending = true;
 	sockets_beat(&bridge->sockets);
 	holding_turn(bridge);
 	subscriptions_take(bridge);
 	bridge_receive(bridge);
-	/* If the daemon is gone, each of its calls has said so. */
-	if (items[AT_LAIR].revents)
-		(void)lair_process(bridge->lair);
 	now = clock_seconds();
 	if (bridge->gathered.due > 0 && now >= bridge->gathered.due)
 		output_flush(bridge);
@@ -784,7 +800,12 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 	const char *why = "random numbers", *scheme = message_text(connection, "signature_scheme");
 	int r;
 
-	*bridge = (struct bridge){.options = options, .signals = -1, .parent = -1, .outstanding_fd = -1};
+	*bridge = (struct bridge){.options = options,
+				  .loop.epoll_fd = -1,
+				  .on_lair = EVENT_SOURCE_NONE,
+				  .signals = -1,
+				  .parent = -1,
+				  .outstanding_fd = -1};
 	bridge->profile = options->profile ? options->profile : LAIR_WORKBENCH;
 	if (!json_is_object(connection)) {
 		json_decref(connection);
@@ -797,7 +818,9 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 		return 1;
 	}
 	session_choose(bridge, connection);
-	r = text_random(bridge->identity, IDENTITY_SIZE - 1);
+	r = event_loop_init(&bridge->loop);
+	if (!r)
+		r = text_random(bridge->identity, IDENTITY_SIZE - 1);
 	if (!r)
 		r = outstanding_name(bridge);
 	if (!r)
@@ -812,6 +835,8 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 		r = sockets_open(&bridge->sockets, connection, &why);
 	json_decref(connection);
 	parent_watch(bridge);
+	if (!r)
+		r = bridge_watch(bridge);
 	return r ? fail(why, r) : 0;
 }
 
@@ -838,6 +863,7 @@ static void bridge_deinit(struct bridge *bridge)
 	bridge->signals = fd_close(bridge->signals);
 	bridge->parent = fd_close(bridge->parent);
 	bridge->outstanding_fd = fd_close(bridge->outstanding_fd);
+	event_loop_deinit(&bridge->loop);
 }
 
 static void first_connect(struct bridge *bridge)
@@ -861,7 +887,7 @@ int jupyter_run(const struct jupyter_options *options)
 		while (!r && !bridge.ending)
 			r = bridge_turn(&bridge);
 		if (r)
-			r = fail("zmq_poll", r);
+			r = fail("the loop", r);
 	}
 	bridge_deinit(&bridge);
 	return r;

@@ -7,6 +7,8 @@
 
 #include "sockets.h"
 
+#include "proto/event.h"
+
 #define SESSION_SIZE 129
 #define IDENTITY_SIZE 33
 
@@ -84,6 +86,8 @@ struct bridge {
 	struct sockets sockets;
 	struct signer signer;
 	struct lair *lair;   /* NULL: not connected yet */
+	struct event_loop loop;
+	struct event_source on_lair, on_signal, on_parent, on_channel[N_CHANNELS];
 	int signals, parent; /* owned descriptors, -1: none */
 	uint64_t memory;     /* the limit that this process was started with */
 	char identity[IDENTITY_SIZE];

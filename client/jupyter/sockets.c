@@ -119,6 +119,26 @@ void sockets_close(struct sockets *sockets)
 	*sockets = (struct sockets){.context = NULL};
 }
 
+static int get(void *socket, int option)
+{
+	size_t size = sizeof(int);
+	int value = -1;
+
+	return zmq_getsockopt(socket, option, &value, &size) < 0 ? -errno : value;
+}
+
+int sockets_fd(const struct sockets *sockets, enum channel channel)
+{
+	return get(sockets->channels[channel], ZMQ_FD);
+}
+
+bool sockets_readable(const struct sockets *sockets, enum channel channel)
+{
+	int events = get(sockets->channels[channel], ZMQ_EVENTS);
+
+	return events > 0 && (events & ZMQ_POLLIN);
+}
+
 int sockets_receive(const struct sockets *sockets, enum channel channel, struct frames *frames)
 {
 	void *socket = sockets->channels[channel];

@@ -14,6 +14,11 @@ int sockets_open(struct sockets *sockets, const json_t *connection, const char *
 /* What was sent has a second to leave. */
 void sockets_close(struct sockets *sockets);
 
+/* The descriptor to watch, and whether a message can be read. The descriptor reports changes alone, and any use of
+ * the socket may take the change away. */
+int sockets_fd(const struct sockets *sockets, enum channel channel);
+bool sockets_readable(const struct sockets *sockets, enum channel channel);
+
 /* The next message, if there is one. Returns 0; -EAGAIN: none has come; -E2BIG: one has, and was too large. */
 int sockets_receive(const struct sockets *sockets, enum channel channel, struct frames *frames);
 /* One frame. Returns 0 or -errno. -EAGAIN is for the first frame of a message alone: on iopub, that a client has

@@ -1,6 +1,8 @@
-/* The engine: its life, what it says, and what it does when a time has come. methods.c has what it hears. */
+/* The engine: its life, its connection to the daemon, and the messages that it sends. methods.c has those that it
+ * takes. */
 #include "functions.h"
 #include "servers/offered.h"
+#include "servers/servers.h"
 
 #include <stdio.h>
 
@@ -11,12 +13,24 @@ struct engine *engine_new(const struct mcp_options *options, struct lair *lair, 
 
 	if (!engine)
 		return NULL;
-	*engine = (struct engine){
-		.options = *options, .lair = lair, .lent = lair != NULL, .say = say, .userdata = userdata};
+	*engine = (struct engine){.options = *options,
+				  .lair = lair,
+				  .on_lair = EVENT_SOURCE_NONE,
+				  .lent = lair != NULL,
+				  .say = say,
+				  .userdata = userdata};
 	snprintf(engine->session, sizeof(engine->session), "%s", session);
 	engine->births = json_object();
 	engine->asked = json_object();
+	if (options->servers)
+		servers_on_turn(options->servers, functions_resume, engine);
 	return offered_new(&engine->offered, options->servers) ? engine_free(engine) : engine;
+}
+
+static void disconnect(struct engine *engine)
+{
+	event_remove(engine->options.loop, &engine->on_lair);
+	engine->lair = lair_free(engine->lair);
 }
 
 struct engine *engine_free(struct engine *engine)
@@ -28,7 +42,9 @@ struct engine *engine_free(struct engine *engine)
 	while (engine->requests)
 		request_drop(engine->requests);
 	if (!engine->lent)
-		engine->lair = lair_free(engine->lair);
+		disconnect(engine);
+	if (engine->options.servers)
+		servers_on_turn(engine->options.servers, NULL, NULL);
 	engine->offered = offered_free(engine->offered);
 	json_decref(engine->births);
 	json_decref(engine->asked);
@@ -55,6 +71,15 @@ void request_tell(const struct request *request, json_t *document)
 	send_about(request->engine, document, request->id);
 }
 
+static void on_lair(struct event_source *source, uint32_t events)
+{
+	struct engine *engine = container_of(source, struct engine, on_lair);
+
+	/* If the daemon is gone, each of its calls has said so. */
+	if (lair_process(engine->lair) == LAIR_E_LOST)
+		disconnect(engine);
+}
+
 int engine_connect(struct engine *engine, struct lair **lairp, bool start, const char **sentencep)
 {
 	struct lair_options options = engine->options.lair;
@@ -67,7 +92,7 @@ int engine_connect(struct engine *engine, struct lair **lairp, bool start, const
 	}
 	/* If a handle must not start a daemon, it is of no use once its daemon has gone. */
 	if (engine->lair && lair_fd(engine->lair) < 0)
-		engine->lair = lair_free(engine->lair);
+		disconnect(engine);
 	options.no_start = options.no_start || !start;
 	if (!engine->lair)
 		r = lair_new(&engine->lair, &options);
@@ -76,31 +101,27 @@ int engine_connect(struct engine *engine, struct lair **lairp, bool start, const
 		return r;
 	}
 	*lairp = engine->lair;
+	/* Another connection has another descriptor. */
+	event_remove(engine->options.loop, &engine->on_lair);
 	r = lair_connect(engine->lair);
 	*sentencep = lair_error(engine->lair);
-	return r;
+	return r ? r : event_add(engine->options.loop, &engine->on_lair, lair_fd(engine->lair), EPOLLIN, on_lair);
 }
 
-double engine_due(const struct engine *engine)
+static void on_due(struct timer *timer)
 {
-	double due = 0;
+	struct request *request = container_of(timer, struct request, timer);
 
-	for (const struct request *request = engine->requests; request; request = request->next)
-		if (request->due && (!due || request->due < due))
-			due = request->due;
-	return due;
+	request->on_due(request);
 }
 
-void engine_tick(struct engine *engine)
+void request_due(struct request *request, double due)
 {
-	double now = clock_seconds();
-	struct request *next;
+	struct event_loop *loop = request->engine->options.loop;
 
-	for (struct request *request = engine->requests; request; request = next) {
-		next = request->next;
-		if (request->due && request->due <= now)
-			request->on_due(request);
-	}
+	timer_clear(loop, &request->timer);
+	if (due > 0 && timer_set_in(loop, &request->timer, due - clock_seconds(), on_due))
+		request->engine->error = -ENOMEM;
 }
 
 void engine_end(struct engine *engine)

@@ -1,6 +1,6 @@
-/* The server, in the middle between a transport and the daemon: messages in, documents out, without a descriptor of
- * its own. It has the unanswered requests. Exactly one of request_reply, request_refuse, request_fail and
- * request_drop ends a request, which is freed then. */
+/* The server, between a transport and the daemon: messages in, documents out. It has the unanswered requests.
+ * Exactly one of request_reply, request_refuse, request_fail and request_drop ends a request, which is freed then.
+ */
 #pragma once
 
 #include "mcp.h"
@@ -21,9 +21,10 @@ struct engine {
 	char session[24]; /* for calls that name none, if the options name none either */
 	engine_say *say;
 	void *userdata;
-	size_t waiting;		  /* bytes that the transport has not got rid of; it says so */
-	json_t *births;		  /* by id: the births of the sessions that the last calls have used */
-	struct lair *lair;	  /* NULL: no request has needed it yet */
+	size_t waiting;	   /* bytes that the transport has not got rid of; it says so */
+	json_t *births;	   /* by id: the births of the sessions that the last calls have used */
+	struct lair *lair; /* NULL: no request has needed it yet */
+	struct event_source on_lair;
 	bool lent;		  /* @lair is the transport's, which also processes it */
 	bool mute;		  /* nobody listens any more */
 	struct request *requests; /* newest first */
@@ -47,9 +48,6 @@ struct engine *engine_free(struct engine *engine);
 void engine_take(struct engine *engine, const struct rpc *rpc);
 /* The same of a line that is not read yet. */
 void engine_line(struct engine *engine, struct lair_text line);
-/* When engine_tick has something to do although nothing has come; 0: never. */
-double engine_due(const struct engine *engine);
-void engine_tick(struct engine *engine);
 /* No more requests will come: subscriptions end, and so does what waits for servers. */
 void engine_end(struct engine *engine);
 /* Nobody waits for the answers of cells any more. */
@@ -74,10 +72,10 @@ struct request {
 
 	struct lair_call *call; /* the call that it waits for; NULL: none */
 	step *then;
-	bool tolerant; /* it is for @then to see what went wrong */
-	bool runs;     /* that is a cell: to cancel it is to interrupt it */
-	json_t *news;  /* what its result says of the session, whatever else comes of it; owned, or NULL */
-	double due;    /* when on_due is to be run, in clock_seconds(); 0: never */
+	bool tolerant;	    /* it is for @then to see what went wrong */
+	bool runs;	    /* that is a cell: to cancel it is to interrupt it */
+	json_t *news;	    /* what its result says of the session, whatever else comes of it; owned, or NULL */
+	struct timer timer; /* see request_due */
 	void (*on_due)(struct request *request);
 	void (*resume)(struct request *request);	    /* it waits for servers; this comes then */
 	const char *key;				    /* of its cell, in @work; NULL: none */
@@ -111,6 +109,9 @@ struct lair *request_lair(struct request *request);
 /* Go on with @then once *callp, which was started with the result @started, is answered. If it fails, the request
  * ends with request_fail. */
 void request_wait(struct request *request, int started, struct lair_call **callp, step *then);
+
+/* Run on_due at @due, in clock_seconds(); 0: never. */
+void request_due(struct request *request, double due);
 
 /* ---- messages ---- */
 

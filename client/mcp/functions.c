@@ -25,7 +25,7 @@ static void resume(struct request *request)
 	void (*then)(struct request * request) = request->resume;
 
 	request->resume = NULL;
-	request->due = 0;
+	request_due(request, 0);
 	then(request);
 }
 
@@ -41,23 +41,21 @@ void functions_wait(struct request *request, void (*then)(struct request *reques
 	}
 	request->resume = then;
 	request->on_due = resume;
-	request->due = clock_seconds() + SERVERS_PATIENCE;
+	request_due(request, clock_seconds() + SERVERS_PATIENCE);
 }
 
-int functions_process(struct engine *engine)
+void functions_resume(void *userdata)
 {
-	struct servers *servers = engine->options.servers;
+	struct engine *engine = userdata;
 	struct request *request, *next;
-	int r = servers ? servers_process(servers) : 0;
 
-	if (r || !servers || !servers_settled(servers))
-		return r;
+	if (!servers_settled(engine->options.servers))
+		return;
 	for (request = engine->requests; request; request = next) {
 		next = request->next;
 		if (request->resume)
 			resume(request);
 	}
-	return 0;
 }
 
 json_t *functions_instructions(const struct engine *engine)
@@ -325,7 +323,7 @@ bool functions_go_on(struct request *request)
 		return false;
 	request->answered = true;
 	request->runs = false;
-	request->due = 0;
+	request_due(request, 0);
 	return true;
 }
 

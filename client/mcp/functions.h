@@ -6,8 +6,8 @@
 
 /* Go on with @then, as soon as it is known which functions there are, or soon. */
 void functions_wait(struct request *request, void (*then)(struct request *request));
-/* Go on with those that wait for that; and pass on what has come from servers. Returns 0 or -errno. */
-int functions_process(struct engine *engine);
+/* Resume the requests of the engine @userdata that wait for that. */
+void functions_resume(void *userdata);
 
 /* Offer them to a cell, whose calls belong to @request, as its userdata. */
 void functions_offer(struct request *request, struct lair_exec *exec);

@@ -1,7 +1,7 @@
 /* lair mcp: sessions as tools of the Model Context Protocol. */
 #pragma once
 
-#include "proto/base.h"
+#include "proto/event.h"
 
 #include "lair.h"
 
@@ -18,6 +18,7 @@ struct mcp_once {
 };
 
 struct mcp_options {
+	struct event_loop *loop;
 	struct lair_options lair;
 	const char *session;	     /* for calls that name none; NULL: one that only this process uses */
 	const struct mcp_once *once; /* NULL: one-shots are sessions without names */

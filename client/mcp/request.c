@@ -33,6 +33,7 @@ void request_drop(struct request *request)
 	if (request->next)
 		request->next->previous = request->previous;
 	engine->n_requests--;
+	request_due(request, 0);
 	functions_end(request);
 	lair_call_free(request->call);
 	if (request->work_free)
@@ -96,7 +97,7 @@ void request_cancel(struct request *request)
 	if (!request->cancelled && lair_cancel(request->engine->lair, &call, request->call) == 0)
 		lair_call_free(call); /* the request waits for the end of the cell itself */
 	request->cancelled = true;
-	request->due = 0;
+	request_due(request, 0);
 }
 
 /* ---- the daemon ---- */

@@ -24,7 +24,7 @@
 
 /* ---- resources/list ---- */
 
-struct list {
+struct listing {
 	struct walk walk;
 	struct walk_entry entry;
 	uint64_t after, skip, n_seen, n_entries;
@@ -36,7 +36,7 @@ static void next_directory(struct request *request);
 
 static void list_free(void *work)
 {
-	struct list *list = work;
+	struct listing *list = work;
 
 	walk_deinit(&list->walk);
 	walk_entry_deinit(&list->entry);
@@ -46,7 +46,7 @@ static void list_free(void *work)
 
 static void list_reply(struct request *request)
 {
-	struct list *list = request->work;
+	struct listing *list = request->work;
 	json_t *result = json_pack("{s:O}", "resources", list->resources);
 	char cursor[32];
 
@@ -57,7 +57,7 @@ static void list_reply(struct request *request)
 	request_reply(request, result);
 }
 
-static void list_file(struct list *list, const char *path, uint64_t size)
+static void list_file(struct listing *list, const char *path, uint64_t size)
 {
 	const char *type = uri_type(lair_text(path));
 	json_t *resource;
@@ -81,7 +81,7 @@ static bool is_hidden(struct lair_text name)
 	return name.size == 0 || name.data[0] == '.' || text_is(name, "__pycache__");
 }
 
-static int list_entry(struct list *list, const struct lair_file *file)
+static int list_entry(struct listing *list, const struct lair_file *file)
 {
 	char path[PATH_MAX];
 
@@ -98,7 +98,7 @@ static int list_entry(struct list *list, const struct lair_file *file)
 /* If a session or a directory is gone by now, it has no files. */
 static void on_part(struct request *request, struct lair_call *call)
 {
-	struct list *list = request->work;
+	struct listing *list = request->work;
 	const struct lair_listing *listing = lair_listing(call);
 	struct lair_file file;
 	size_t cursor = 0;
@@ -115,7 +115,7 @@ static void on_part(struct request *request, struct lair_call *call)
 
 static void next_directory(struct request *request)
 {
-	struct list *list = request->work;
+	struct listing *list = request->work;
 	struct lair_files_of files = {.after = list->after};
 	struct lair_call *call = NULL;
 
@@ -131,7 +131,7 @@ static void next_directory(struct request *request)
 	request_wait(request, lair_files(request->engine->lair, &call, &files), &call, on_part);
 }
 
-static int push_session(struct list *list, const struct mcp_options *options, const struct lair_session *session)
+static int push_session(struct listing *list, const struct mcp_options *options, const struct lair_session *session)
 {
 	char id[160];
 
@@ -146,7 +146,7 @@ static int push_session(struct list *list, const struct mcp_options *options, co
 
 static void on_sessions(struct request *request, struct lair_call *call)
 {
-	struct list *list = request->work;
+	struct listing *list = request->work;
 	struct lair_session session;
 	size_t cursor = 0;
 	int r = 0;
@@ -182,7 +182,7 @@ void resources_list(struct request *request)
 {
 	struct lair_call *call = NULL;
 	const char *sentence;
-	struct list *list;
+	struct listing *list;
 	struct lair *lair;
 	uint64_t skip;
 	int r;

@@ -57,7 +57,7 @@ static void due_set(struct request *request)
 	const struct run_work *run = request->work;
 	bool heard_first = run->heard_due > 0 && run->heard_due < run->answer_due;
 
-	request->due = heard_first ? run->heard_due : run->answer_due;
+	request_due(request, heard_first ? run->heard_due : run->answer_due);
 }
 
 /* ---- progress ---- */
@@ -95,8 +95,10 @@ static void hear(struct request *request)
 	char message[64];
 
 	progress_flush(request);
-	if (run->heard_due > clock_seconds())
+	if (run->heard_due > clock_seconds()) {
+		due_set(request);
 		return;
+	}
 	snprintf(message, sizeof(message), "running for %.0f s", clock_seconds() - run->started);
 	progress_send(request, json_string(message));
 }

@@ -1,5 +1,5 @@
-/* lair mcp over stdin and stdout: one thread, one blocking call. Lines come in, documents go out, and in between
- * any number of requests wait for the daemon. No session belongs to the process: it can be started twice or killed,
+/* lair mcp over stdin and stdout: lines come in, documents go out, and between them any number of requests
+ * wait for the daemon. No session belongs to the process: it can be started twice or killed,
  * or its input closed, and only answers that nobody reads are lost. */
 #include "base/lines.h"
 #include "base/outbox.h"
@@ -8,10 +8,8 @@
 #include "engine.h"
 #include "functions.h"
 
-#include "servers/servers.h"
+#include "proto/clock.h"
 
-#include <math.h>
-#include <poll.h>
 #include <stdio.h>
 
 #define LINE_SIZE_MAX ((size_t)32 << 20)
@@ -22,13 +20,16 @@
 #define END_PATIENCE 1.0
 
 struct stdio {
+	struct event_loop *loop;
 	struct engine *engine;
 	struct lines input;
 	struct outbox outbox;
-	int signals; /* owned; -1: signals do what they usually do */
+	int signals; /* owned */
+	struct event_source on_input, on_output, on_signal;
 	/* how it ends */
-	double ending_since; /* when the input ended; 0: it has not */
-	bool interrupted;    /* since then, the cells that ran were interrupted */
+	struct timer patience; /* armed when the input has ended */
+	bool ending;
+	bool interrupted; /* since then, the cells that ran were interrupted */
 	bool given_up;
 	int error;
 };
@@ -45,7 +46,26 @@ static void on_say(void *userdata, json_t *document, const json_t *about)
 
 static bool input_wanted(const struct stdio *stdio)
 {
-	return !stdio->ending_since && outbox_waiting(&stdio->outbox) < OUTBOX_FULL;
+	return !stdio->ending && outbox_waiting(&stdio->outbox) < OUTBOX_FULL;
+}
+
+static void on_patience(struct timer *timer)
+{
+	struct stdio *stdio = container_of(timer, struct stdio, patience);
+
+	if (stdio->interrupted) {
+		stdio->given_up = true;
+		return;
+	}
+	engine_interrupt(stdio->engine);
+	stdio->interrupted = true;
+	(void)timer_set_in(stdio->loop, timer, END_PATIENCE, on_patience);
+}
+
+static void end_begin(struct stdio *stdio)
+{
+	stdio->ending = true;
+	stdio->error = timer_set_in(stdio->loop, &stdio->patience, END_PATIENCE, on_patience);
 }
 
 static void input_lines(struct stdio *stdio)
@@ -58,7 +78,7 @@ static void input_lines(struct stdio *stdio)
 		if (r == LINES_E_EMPTY)
 			return;
 		if (r == LINES_E_EOF) {
-			stdio->ending_since = clock_seconds();
+			end_begin(stdio);
 			engine_end(stdio->engine);
 		} else if (r == LINES_E_TOO_LONG) {
 			engine_send(stdio->engine,
@@ -73,100 +93,76 @@ static void input_lines(struct stdio *stdio)
 static void client_gone(struct stdio *stdio)
 {
 	outbox_deinit(&stdio->outbox);
+	event_remove(stdio->loop, &stdio->on_signal);
 	stdio->engine->mute = stdio->interrupted = true;
-	stdio->ending_since = clock_seconds();
+	end_begin(stdio);
 	engine_interrupt(stdio->engine);
 }
 
-static double sooner(double a, double b)
+static void on_input(struct event_source *source, uint32_t events)
 {
-	return !a || (b && b < a) ? b : a;
+	struct stdio *stdio = container_of(source, struct stdio, on_input);
+	int r = lines_fill(&stdio->input);
+
+	if (r == -ENOMEM)
+		stdio->error = r;
+	else if (r) /* an input that cannot be read has ended */
+		stdio->input.eof = true;
 }
 
-/* When something must be done although nothing has come; 0: never. */
-static double next_due(const struct stdio *stdio)
+static void on_output(struct event_source *source, uint32_t events)
 {
-	double due = engine_due(stdio->engine);
-
-	if (stdio->engine->options.servers)
-		due = sooner(due, servers_due(stdio->engine->options.servers));
-	return sooner(due, stdio->ending_since ? stdio->ending_since + END_PATIENCE : 0);
+	/* Each round writes. */
 }
 
-static void run_due(struct stdio *stdio)
+static void on_signal(struct event_source *source, uint32_t events)
 {
-	double now = clock_seconds();
-
-	engine_tick(stdio->engine);
-	if (!stdio->ending_since || now < stdio->ending_since + END_PATIENCE)
-		return;
-	if (stdio->interrupted) {
-		stdio->given_up = true;
-	} else {
-		engine_interrupt(stdio->engine);
-		stdio->interrupted = true;
-		stdio->ending_since = now;
-	}
+	client_gone(container_of(source, struct stdio, on_signal));
 }
 
-enum { FD_INPUT, FD_LAIR, FD_OUTPUT, FD_SIGNALS, FD_SERVERS, N_FDS };
-
-static int stdio_wait(const struct stdio *stdio, struct pollfd fds[static N_FDS])
+static void stdio_round(struct stdio *stdio)
 {
-	double due = next_due(stdio);
-	int timeout = due ? (int)fmin(fmax(0, ceil((due - clock_seconds()) * 1e3)), 60e3) : -1;
-
-	fds[FD_INPUT] = (struct pollfd){.fd = input_wanted(stdio) ? stdio->input.fd : -1, .events = POLLIN};
-	fds[FD_LAIR] =
-		(struct pollfd){.fd = stdio->engine->lair ? lair_fd(stdio->engine->lair) : -1, .events = POLLIN};
-	fds[FD_OUTPUT] =
-		(struct pollfd){.fd = outbox_waiting(&stdio->outbox) ? stdio->outbox.fd : -1, .events = POLLOUT};
-	fds[FD_SIGNALS] = (struct pollfd){.fd = stdio->engine->mute ? -1 : stdio->signals, .events = POLLIN};
-	fds[FD_SERVERS] = (struct pollfd){
-		.fd = stdio->engine->options.servers ? servers_fd(stdio->engine->options.servers) : -1,
-		.events = POLLIN};
-	return poll(fds, N_FDS, timeout) < 0 && errno != EINTR ? -errno : 0;
-}
-
-static void stdio_turn(struct stdio *stdio)
-{
-	struct pollfd fds[N_FDS];
 	int r;
 
-	r = stdio_wait(stdio, fds);
-	if (!r && fds[FD_INPUT].revents) {
-		r = lines_fill(&stdio->input);
-		if (r && r != -ENOMEM) { /* an input that cannot be read has ended */
-			stdio->input.eof = true;
-			r = 0;
-		}
-	}
-	/* If the daemon is gone, each of its calls has said so. */
-	if (!r && fds[FD_LAIR].revents && lair_process(stdio->engine->lair) == LAIR_E_LOST)
-		stdio->engine->lair = lair_free(stdio->engine->lair);
 	/* Also lines that were read while the outbox was full. */
-	if (!r)
-		input_lines(stdio);
-	if (!r)
-		r = functions_process(stdio->engine);
-	if (!r)
-		run_due(stdio);
-	if (r)
-		stdio->error = r;
-	else if (fds[FD_SIGNALS].revents || outbox_flush(&stdio->outbox))
+	input_lines(stdio);
+	if (!stdio->error && outbox_flush(&stdio->outbox))
 		client_gone(stdio);
 	stdio->engine->waiting = outbox_waiting(&stdio->outbox);
+	r = event_set(stdio->loop, &stdio->on_input, stdio->input.fd, input_wanted(stdio) ? EPOLLIN : 0, on_input);
+	if (!r)
+		r = event_set(stdio->loop, &stdio->on_output, stdio->outbox.fd,
+			      outbox_waiting(&stdio->outbox) ? EPOLLOUT : 0, on_output);
+	if (!r)
+		r = event_round(stdio->loop, -1);
+	if (r)
+		stdio->error = r;
 }
 
 static bool stdio_done(const struct stdio *stdio)
 {
 	return stdio->error || stdio->engine->error || stdio->given_up ||
-	       (stdio->ending_since && !stdio->engine->requests && !outbox_waiting(&stdio->outbox));
+	       (stdio->ending && !stdio->engine->requests && !outbox_waiting(&stdio->outbox));
+}
+
+static void stdio_close(struct stdio *stdio)
+{
+	event_remove(stdio->loop, &stdio->on_input);
+	event_remove(stdio->loop, &stdio->on_output);
+	event_remove(stdio->loop, &stdio->on_signal);
+	timer_clear(stdio->loop, &stdio->patience);
+	engine_free(stdio->engine);
+	fd_close(stdio->signals);
+	lines_deinit(&stdio->input);
+	outbox_deinit(&stdio->outbox);
 }
 
 int mcp_serve(const struct mcp_options *options, int in, int out)
 {
-	struct stdio stdio = {.signals = -1};
+	struct stdio stdio = {.loop = options->loop,
+			      .on_input = EVENT_SOURCE_NONE,
+			      .on_output = EVENT_SOURCE_NONE,
+			      .on_signal = EVENT_SOURCE_NONE};
 	char session[24] = "mcp-";
 	int r;
 
@@ -179,18 +175,16 @@ int mcp_serve(const struct mcp_options *options, int in, int out)
 	r = text_random(session + strlen(session), 8);
 	stdio.signals = signals_take(); /* with which some clients end their servers */
 	if (!r)
-		r = MIN(stdio.signals, 0);
+		r = stdio.signals < 0 ? stdio.signals
+				      : event_add(stdio.loop, &stdio.on_signal, stdio.signals, EPOLLIN, on_signal);
 	if (!r)
 		stdio.engine = engine_new(options, NULL, session, on_say, &stdio);
 	if (!r && !stdio.engine)
 		r = -ENOMEM;
 	while (!r && !stdio_done(&stdio))
-		stdio_turn(&stdio);
+		stdio_round(&stdio);
 	if (!r)
 		r = stdio.error ? stdio.error : stdio.engine->error;
-	engine_free(stdio.engine);
-	fd_close(stdio.signals);
-	lines_deinit(&stdio.input);
-	outbox_deinit(&stdio.outbox);
+	stdio_close(&stdio);
 	return r;
 }

@@ -186,9 +186,9 @@ void connections_of_none(struct tenant *tenant)
 
 /* ---- while it lasts ---- */
 
-static void on_hang_up(struct watched *watched)
+static void on_hang_up(struct event_source *source, uint32_t events)
 {
-	struct connection *connection = MEMBER_OF(struct connection, watched, watched);
+	struct connection *connection = container_of(source, struct connection, source);
 
 	if (connection->exchange)
 		exchange_drop(connection->exchange);
@@ -198,16 +198,13 @@ static void on_hang_up(struct watched *watched)
 
 void connection_watch(struct connection *connection)
 {
-	if (!connection->watches)
-		connection->watches = server_watch(connection->server, connection->fd, EPOLLRDHUP | EPOLLET,
-						   &connection->watched) == 0;
+	(void)event_set(&connection->server->loop, &connection->source, connection->fd, EPOLLRDHUP | EPOLLET,
+			on_hang_up);
 }
 
 void connection_unwatch(struct connection *connection)
 {
-	if (connection->watches)
-		server_unwatch(connection->server, connection->fd);
-	connection->watches = false;
+	event_remove(&connection->server->loop, &connection->source);
 }
 
 void connection_works(struct connection *connection, struct exchange *exchange)
@@ -230,13 +227,20 @@ void connection_rests(struct connection *connection)
 	TAILQ_INSERT_TAIL(&connection->tenant->idle, connection, of_all);
 }
 
+static void on_listener(struct event_source *source, uint32_t events);
+
+static int listener_watch(struct server *server)
+{
+	return event_set(&server->loop, &server->on_listener, server->listener, EPOLLIN, on_listener);
+}
+
 void connections_tick(struct server *server, double now)
 {
 	for (struct connection *connection = server->connections; connection; connection = connection->next)
 		if (connection->due > 0 && connection->due <= now)
 			connection_close(connection);
 	if (server->deaf)
-		server->deaf = server_watch(server, server->listener, EPOLLIN, &server->on_listener) != 0;
+		server->deaf = listener_watch(server) != 0;
 }
 
 /* ---- from its first byte to its last ---- */
@@ -254,7 +258,7 @@ void connection_begin(struct server *server, struct MHD_Connection *http, void *
 		return;
 	connection->server = server;
 	connection->fd = fd;
-	connection->watched.on_ready = on_hang_up;
+	connection->source = EVENT_SOURCE_NONE;
 	connection->due = server_now() + FIRST_SECONDS;
 	connection->next = server->connections;
 	if (connection->next)
@@ -315,9 +319,9 @@ static void connection_take(struct server *server, int fd, const struct sockaddr
 		(void)MHD_add_connection(server->http, fd, from, size);
 }
 
-static void on_listener(struct watched *watched)
+static void on_listener(struct event_source *source, uint32_t events)
 {
-	struct server *server = MEMBER_OF(struct server, on_listener, watched);
+	struct server *server = container_of(source, struct server, on_listener);
 
 	for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {
 		struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
@@ -328,7 +332,7 @@ static void on_listener(struct watched *watched)
 			connection_take(server, fd, (struct sockaddr *)&from, size);
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			/* Until the next tick. */
-			server_unwatch(server, server->listener);
+			event_remove(&server->loop, &server->on_listener);
 			server->deaf = true;
 			return;
 		} else if (errno == EAGAIN) {
@@ -346,8 +350,7 @@ int connections_open(struct server *server)
 		(void)setrlimit(RLIMIT_NOFILE, &limit);
 	}
 	TAILQ_INIT(&server->strangers);
-	server->on_listener.on_ready = on_listener;
-	return server_watch(server, server->listener, EPOLLIN, &server->on_listener);
+	return listener_watch(server);
 }
 
 unsigned connections_limit(void)

@@ -262,6 +262,7 @@ static struct talk *talk_new(struct exchange *exchange, bool named)
 		talk->prefix = NULL;
 	talk->once = (struct mcp_once){
 		.prefix = talk->prefix, .on_named = on_once_named, .end = on_once_end, .userdata = talk};
+	options.loop = &exchange->server->loop;
 	options.once = talk->prefix ? &talk->once : NULL;
 	/* With tokens this is also the only session that is told of. */
 	options.session = *talk->tenant->prefix ? talk->fallback : NULL;
@@ -586,8 +587,6 @@ static void tick(struct server *server, double now)
 		next = talk->next;
 		if (talk->tenant->revoked || (*talk->name && !talk->asks && talk->used + TALK_SECONDS < now))
 			talk_drop(server, talk);
-		else
-			engine_tick(talk->engine);
 	}
 }
 

@@ -1,6 +1,6 @@
-/* The loop: one thread, one blocking call. Libmicrohttpd has an epoll set of its own, which is in ours, and runs
- * when that is readable. A connection whose exchange waits for laird is taken out of that set
- * (MHD_suspend_connection), and is in ours alone meanwhile, to see its client go away. */
+/* The loop: one thread, one blocking call. Libmicrohttpd has an epoll set of its own, which is in our loop, and
+ * runs in each round. A connection whose exchange waits for laird is taken out of that set
+ * (MHD_suspend_connection), and is in our loop alone meanwhile, to see its client go away. */
 #include "server.h"
 
 #include "exchange.h"
@@ -23,7 +23,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -33,10 +32,9 @@
 #define IDLE_SECONDS 60u
 #define TICK 0.25
 /* What cells write is read after requests, and for so long in a round. */
-#define STREAMS_SECONDS 0.0005
+#define STREAMS_US 500
 /* A tenant whose last request came within so many seconds is not to wait for the streams of another. */
 #define ASKED_SECONDS 1.0
-#define EVENTS 64
 #define TRIM (8 << 20)
 #define ENDING_SECONDS 2.0
 
@@ -57,18 +55,6 @@ static int say(int error, const char *format, ...)
 	fputc('\n', stderr);
 	va_end(args);
 	return error;
-}
-
-int server_watch(struct server *server, int fd, uint32_t events, struct watched *watched)
-{
-	struct epoll_event event = {.events = events, .data.ptr = watched};
-
-	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-void server_unwatch(struct server *server, int fd)
-{
-	(void)epoll_ctl(server->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 /* ---- what libmicrohttpd calls ---- */
@@ -248,10 +234,9 @@ static int local_begin(struct server *server)
 
 /* ---- life ---- */
 
-static void on_http(struct watched *watched)
+static void on_http(struct event_source *source, uint32_t events)
 {
 	/* The loop runs libmicrohttpd in each round. */
-	(void)watched;
 }
 
 /* The content of a file, terminated; the caller's to free. NULL after it was said why. */
@@ -305,14 +290,13 @@ static int http_open(struct server *server)
 	if (!info)
 		return say(-EIO, "libmicrohttpd does not start%s",
 			   certificate ? ": look at the certificate and its key" : "");
-	server->on_http.on_ready = on_http;
-	r = server_watch(server, info->epoll_fd, EPOLLIN, &server->on_http);
+	r = event_add(&server->loop, &server->on_http, info->epoll_fd, EPOLLIN, on_http);
 	return r ? r : connections_open(server);
 }
 
-static void on_signal(struct watched *watched)
+static void on_signal(struct event_source *source, uint32_t events)
 {
-	struct server *server = MEMBER_OF(struct server, on_signal, watched);
+	struct server *server = container_of(source, struct server, on_signal);
 	struct signalfd_siginfo info;
 
 	if (read(server->signals, &info, sizeof(info)) == sizeof(info))
@@ -329,8 +313,9 @@ static int signals_open(struct server *server)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	server->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	server->on_signal.on_ready = on_signal;
-	return server->signals < 0 ? -errno : server_watch(server, server->signals, EPOLLIN, &server->on_signal);
+	return server->signals < 0
+		       ? -errno
+		       : event_add(&server->loop, &server->on_signal, server->signals, EPOLLIN, on_signal);
 }
 
 /* laird has to be there, or is started. */
@@ -358,16 +343,9 @@ static int doors_open(struct server *server)
 	return r;
 }
 
-static void on_streams(struct watched *watched)
+static void on_streams(struct event_source *source, uint32_t events)
 {
-	MEMBER_OF(struct server, on_streams, watched)->streams_ready = true;
-}
-
-static void streams_watch(struct server *server, uint32_t events)
-{
-	struct epoll_event event = {.events = events, .data.ptr = &server->on_streams};
-
-	(void)epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->streams_epoll, &event);
+	container_of(source, struct server, on_streams)->streams_ready = true;
 }
 
 static bool others_ask(const struct server *server, const struct tenant *streaming, double now)
@@ -378,25 +356,27 @@ static bool others_ask(const struct server *server, const struct tenant *streami
 	return false;
 }
 
-/* One batch of a line after another: epoll takes turns between those that are ready. If other tenants ask, streams
- * get no more than half of the time, or the kernel would count this process among those that can wait. */
+void server_streamed(const struct line *line)
+{
+	struct server *server = line->tenant->server;
+
+	server->others_ask = server->others_ask || others_ask(server, line->tenant, server_now());
+}
+
+/* One batch of a line after another: the loop takes turns between those that are ready. If other tenants ask,
+ * streams get no more than half of the time, or the kernel would count this process among those that can wait. */
 static void streams_turn(struct server *server)
 {
-	double began = server_now(), now = began;
-	bool others = false;
-	struct epoll_event event;
+	double began = server_now(), now;
+	struct slice slice = {.until = event_now() + STREAMS_US, .things = SIZE_MAX, .few = SIZE_MAX};
 
-	server->streams_ready = false;
-	while (now < began + STREAMS_SECONDS && epoll_wait(server->streams_epoll, &event, 1, 0) == 1) {
-		struct line *line = MEMBER_OF(struct line, watched, event.data.ptr);
-
-		others = others || others_ask(server, line->tenant, now);
-		line->watched.on_ready(&line->watched);
+	server->streams_ready = server->others_ask = false;
+	(void)event_wait(&server->streams_loop, 0);
+	event_dispatch(&server->streams_loop, &slice);
+	if (server->others_ask) {
 		now = server_now();
-	}
-	if (others) {
 		server->streams_rest = now + (now - began);
-		streams_watch(server, 0);
+		event_change(&server->loop, &server->on_streams, 0);
 	}
 }
 
@@ -404,17 +384,8 @@ static void streams_look(struct server *server, double now)
 {
 	if (server->streams_rest > 0 && server->streams_rest <= now) {
 		server->streams_rest = 0;
-		streams_watch(server, EPOLLIN);
+		event_change(&server->loop, &server->on_streams, EPOLLIN);
 	}
-}
-
-static int streams_open(struct server *server)
-{
-	server->streams_epoll = epoll_create1(EPOLL_CLOEXEC);
-	server->on_streams.on_ready = on_streams;
-	return server->streams_epoll < 0
-		       ? -errno
-		       : server_watch(server, server->streams_epoll, EPOLLIN, &server->on_streams);
 }
 
 static int origins_open(const struct server *server)
@@ -432,14 +403,14 @@ static int server_open(struct server *server)
 {
 	int r;
 
-	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (server->epoll < 0 || sodium_init() < 0)
+	if (event_loop_init(&server->loop) || event_loop_init(&server->streams_loop) || sodium_init() < 0)
 		return say(-EIO, "cannot begin: %s", strerror(errno));
 	r = origins_open(server);
 	if (!r)
 		r = signals_open(server);
 	if (!r)
-		r = streams_open(server);
+		r = event_add(&server->loop, &server->on_streams, server->streams_loop.epoll_fd, EPOLLIN,
+			      on_streams);
 	if (!r)
 		r = tenants_open(server);
 	if (!r)
@@ -497,16 +468,10 @@ static int wait_ms(const struct server *server)
 
 static int server_round(struct server *server)
 {
-	struct epoll_event events[EVENTS];
-	int n = epoll_wait(server->epoll, events, EVENTS, wait_ms(server));
+	int r = event_round(&server->loop, wait_ms(server));
 
-	if (n < 0 && errno != EINTR)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		struct watched *watched = events[i].data.ptr;
-
-		watched->on_ready(watched);
-	}
+	if (r)
+		return r;
 	if (server_now() >= server->next_tick)
 		tick(server, server_now());
 	(void)MHD_run(server->http);
@@ -521,6 +486,7 @@ static void server_end(struct server *server)
 {
 	double until = server_now() + ENDING_SECONDS;
 
+	event_remove(&server->loop, &server->on_listener);
 	server->listener = fd_close(server->listener);
 	server->deaf = false;
 	for (struct exchange *exchange = server->exchanges; exchange; exchange = exchange->next)
@@ -546,14 +512,19 @@ static void server_close(struct server *server)
 	fd_close(server->listener);
 	fd_close(server->signals);
 	fd_close(server->local);
-	fd_close(server->streams_epoll);
-	fd_close(server->epoll);
+	event_loop_deinit(&server->streams_loop);
+	event_loop_deinit(&server->loop);
 }
 
 int serve_run(const struct serve_options *options)
 {
-	struct server server = {
-		.options = options, .epoll = -1, .signals = -1, .listener = -1, .local = -1, .streams_epoll = -1};
+	struct server server = {.options = options,
+				.loop.epoll_fd = -1,
+				.streams_loop.epoll_fd = -1,
+				.signals = -1,
+				.listener = -1,
+				.local = -1,
+				.on_listener = EVENT_SOURCE_NONE};
 	int r;
 
 	/* Memory that one round needs, the next one needs again. */

@@ -3,23 +3,18 @@
 
 #include "serve.h"
 
+#include "proto/event.h"
+
 #include <jansson.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-
-#define MEMBER_OF(type, member, pointer) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 struct MHD_Connection;
 struct exchange;
 struct peer;
 struct tenant;
 struct token;
-
-/* What epoll tells of. */
-struct watched {
-	void (*on_ready)(struct watched *watched);
-};
 
 TAILQ_HEAD(connection_list, connection);
 
@@ -28,12 +23,12 @@ struct connection {
 	struct server *server;
 	struct connection *previous, *next;
 	TAILQ_ENTRY(connection)
-	of_all, of_peer;	/* strangers of the server or idle ones of its tenant; of its address */
-	struct watched watched; /* while an exchange stands still: whether the client goes away */
+	of_all, of_peer;	    /* strangers of the server or idle ones of its tenant; of its address */
+	struct event_source source; /* while an exchange stands still: whether the client goes away */
 	int fd;
 	struct peer *peer;     /* a stranger's address */
 	struct tenant *tenant; /* whose token its last request had; NULL: a stranger's */
-	bool watches, idle, closing;
+	bool idle, closing;
 	double due; /* when the next request must have come; 0: one is being handled */
 	struct exchange *exchange;
 	uint64_t n; /* requests that it has made */
@@ -42,11 +37,12 @@ struct connection {
 struct server {
 	const struct serve_options *options;
 	struct MHD_Daemon *http;
-	int epoll, signals, listener, local; /* local: see local.h; -1 with tokens */
-	int streams_epoll;		     /* of lines that carry streams; in epoll, unless streams rest */
-	bool streams_ready;
-	double streams_rest; /* until then; 0: they do not */
-	struct watched on_http, on_signal, on_listener, on_streams;
+	struct event_loop loop;
+	struct event_loop streams_loop; /* of lines that carry streams; in the other one, unless streams rest */
+	bool streams_ready, others_ask;
+	double streams_rest;	      /* until then; 0: they do not */
+	int signals, listener, local; /* local: see local.h; -1 with tokens */
+	struct event_source on_http, on_signal, on_listener, on_streams;
 	struct connection *connections;
 	struct connection_list strangers; /* oldest first */
 	void *peers;			  /* tsearch(3), by address */
@@ -75,9 +71,9 @@ struct limits {
 /* A connection to laird. */
 struct line {
 	struct tenant *tenant;
-	struct watched watched;
+	struct event_source source;
 	struct lair *lair;
-	int fd;	      /* of @lair, in epoll; -1: not connected */
+	int fd;	      /* of @lair; -1: not connected */
 	double retry; /* when to try to connect again */
 	double held;  /* nothing is read from it until then; 0: it is read from */
 	double hasty; /* until then it is not held: it was, in vain */
@@ -115,9 +111,8 @@ struct tenant {
 /* ---- server.c ---- */
 
 double server_now(void);
-/* Watch @fd for @events, until it is closed or unwatched. Returns 0 or -errno. */
-int server_watch(struct server *server, int fd, uint32_t events, struct watched *watched);
-void server_unwatch(struct server *server, int fd);
+/* Something has come for a tenant over a line that carries streams. */
+void server_streamed(const struct line *line);
 /* Whether the host name of a Host or Origin header, with or without a port, is one of this machine's loopback. */
 bool host_is_loopback(const char *host, size_t size);
 

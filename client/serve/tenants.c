@@ -9,7 +9,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #define RETRY 1.0
@@ -19,30 +18,32 @@
 
 /* ---- connections to laird ---- */
 
-/* Streams have a set of their own: streams_turn. */
-static int line_set(const struct line *line)
+/* Streams have a loop of their own: streams_turn. */
+static struct event_loop *line_loop(const struct line *line)
 {
-	const struct server *server = line->tenant->server;
+	struct server *server = line->tenant->server;
 
-	return line == &line->tenant->requests ? server->epoll : server->streams_epoll;
+	return line == &line->tenant->requests ? &server->loop : &server->streams_loop;
 }
+
+static void on_lair(struct event_source *source, uint32_t events);
 
 static int line_watch(struct line *line)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &line->watched};
-
-	return epoll_ctl(line_set(line), EPOLL_CTL_ADD, line->fd, &event) < 0 ? -errno : 0;
+	return event_set(line_loop(line), &line->source, line->fd, EPOLLIN, on_lair);
 }
 
-static void line_unwatch(const struct line *line)
+static void line_unwatch(struct line *line)
 {
-	(void)epoll_ctl(line_set(line), EPOLL_CTL_DEL, line->fd, NULL);
+	event_remove(line_loop(line), &line->source);
 }
 
-static void on_lair(struct watched *watched)
+static void on_lair(struct event_source *source, uint32_t events)
 {
-	struct line *line = (struct line *)((char *)watched - offsetof(struct line, watched));
+	struct line *line = container_of(source, struct line, source);
 
+	if (line != &line->tenant->requests)
+		server_streamed(line);
 	if (lair_process(line->lair) == LAIR_E_LOST) {
 		line_unwatch(line);
 		line->fd = -1;
@@ -58,7 +59,7 @@ static int line_new(struct line *line, struct tenant *tenant)
 					     .timeout = 2,
 					     .batch = line == &tenant->requests ? 0 : STREAM_BATCH};
 
-	*line = (struct line){.tenant = tenant, .watched.on_ready = on_lair, .fd = -1};
+	*line = (struct line){.tenant = tenant, .source = EVENT_SOURCE_NONE, .fd = -1};
 	return lair_new(&line->lair, &options);
 }
 

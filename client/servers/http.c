@@ -24,8 +24,7 @@
 #define RESUME_PAUSE_MIN 0.1
 #define RESUME_PAUSE_MAX 60.0
 #define EVENT_ID_MAX ((size_t)1024)
-/* For those who keep sessions, which are told that theirs has ended. */
-#define PARTING_PATIENCE 0.3
+/* Servers that keep sessions are told the end of theirs, and may take so long to listen. */
 #define PARTING_SECONDS_MAX 5L
 /* What nobody waits for, on its way at once: answers to a server that asks, mostly. */
 #define UNASKED_MAX 32
@@ -63,9 +62,8 @@ struct transfer {
 };
 
 struct socket {
-	struct watch watch;
+	struct event_source source;
 	struct http_loop *loop;
-	struct socket *next; /* among those that curl needs no longer */
 };
 
 struct http_loop {
@@ -74,7 +72,6 @@ struct http_loop {
 	CURLM *multi;
 	double due;
 	struct transfer *transfers;
-	struct socket *done;
 };
 
 /* ---- what has come ---- */
@@ -232,41 +229,39 @@ static size_t on_header(char *data, size_t one, size_t size, void *userdata)
 
 /* ---- libcurl's view of the loop ---- */
 
-static void on_socket_ready(struct watch *watch, uint32_t events)
+static void on_socket_ready(struct event_source *source, uint32_t events)
 {
-	struct socket *it = (struct socket *)((char *)watch - offsetof(struct socket, watch));
+	struct http_loop *loop = container_of(source, struct socket, source)->loop;
 	int bits = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
 		   (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0),
 	    running;
 
-	(void)it->loop->curl->multi_socket_action(it->loop->multi, watch->fd, bits, &running);
+	servers_touch(loop->servers);
+	(void)loop->curl->multi_socket_action(loop->multi, source->fd, bits, &running);
 }
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known)
 {
 	struct http_loop *loop = userdata;
 	struct socket *it = known;
-	bool fresh = !it;
 
 	if (what == CURL_POLL_REMOVE) {
-		if (!it)
-			return 0;
-		(void)watch_set(loop->servers, &it->watch, 0, false);
+		if (it)
+			event_remove(loop->servers->options.loop, &it->source);
 		(void)loop->curl->multi_assign(loop->multi, fd, NULL);
-		/* An event of this round may refer to it. */
-		it->next = loop->done;
-		loop->done = it;
+		free(it);
 		return 0;
 	}
-	if (fresh) {
+	if (!it) {
 		it = calloc(1, sizeof(*it));
 		if (!it)
 			return -1;
-		*it = (struct socket){.watch = {on_socket_ready, fd}, .loop = loop};
+		*it = (struct socket){.source = EVENT_SOURCE_NONE, .loop = loop};
 		(void)loop->curl->multi_assign(loop->multi, fd, it);
 	}
-	return watch_set(loop->servers, &it->watch,
-			 (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0), fresh);
+	return event_set(loop->servers->options.loop, &it->source, fd,
+			 (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0),
+			 on_socket_ready);
 }
 
 static int on_timer(CURLM *multi, long ms, void *userdata)
@@ -586,7 +581,6 @@ static void outcomes_read(struct http_loop *loop)
 static void loop_sweep(struct http_loop *loop)
 {
 	struct transfer **at = &loop->transfers, *transfer;
-	struct socket *it;
 
 	while ((transfer = *at)) {
 		if (transfer->http || (transfer->parting && !transfer->done)) {
@@ -595,10 +589,6 @@ static void loop_sweep(struct http_loop *loop)
 		}
 		*at = transfer->next;
 		transfer_free(transfer, loop);
-	}
-	while ((it = loop->done)) {
-		loop->done = it->next;
-		free(it);
 	}
 }
 
@@ -640,29 +630,12 @@ void http_process(struct servers *servers)
 	loop_sweep(loop);
 }
 
-static bool parting(const struct http_loop *loop)
+bool http_parting(const struct servers *servers)
 {
-	for (const struct transfer *it = loop->transfers; it; it = it->next)
+	for (const struct transfer *it = servers->http ? servers->http->transfers : NULL; it; it = it->next)
 		if (it->parting && !it->done)
 			return true;
 	return false;
-}
-
-/* Sends the ends of sessions, or as many as there is time for. */
-static void loop_part(struct http_loop *loop)
-{
-	double until = clock_seconds() + PARTING_PATIENCE, left;
-	struct epoll_event event;
-
-	while (parting(loop) && (left = until - clock_seconds()) > 0) {
-		if (loop->due > 0)
-			left = fmin(left, fmax(0, loop->due - clock_seconds()));
-		if (epoll_wait(loop->servers->epoll, &event, 1, (int)ceil(left * 1e3)) == 1)
-			((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
-		http_process(loop->servers);
-	}
-	for (struct transfer *it = loop->transfers; it; it = it->next)
-		it->parting = false;
 }
 
 void http_loop_free(struct servers *servers)
@@ -671,10 +644,10 @@ void http_loop_free(struct servers *servers)
 
 	if (!loop)
 		return;
-	loop_part(loop);
+	for (struct transfer *it = loop->transfers; it; it = it->next)
+		it->parting = false;
 	loop_sweep(loop);
 	(void)loop->curl->multi_cleanup(loop->multi);
-	loop_sweep(loop);
 	free(loop);
 	servers->http = NULL;
 }

@@ -14,7 +14,7 @@ struct offered *offered_free(struct offered *offered);
 /* What the servers have now; valid until this is called again. */
 const struct lair_function *offered_functions(struct offered *offered, size_t *np);
 
-/* A call of @cell, whatever that is to the caller: it is answered in servers_process, at the latest. */
+/* A call of @cell, whatever that is to the caller: it is answered from the loop, at the latest. */
 void offered_call(struct offered *offered, const void *cell, struct lair_calling *calling);
 /* The cell does not wait for it any more; or for none of its calls. */
 void offered_cancel(struct offered *offered, const void *cell, uint64_t number);

@@ -11,7 +11,6 @@
 #include "proto/clock.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -22,8 +21,6 @@
 /* While so much waits to be read by a server, it gets no more calls. */
 #define OUTBOX_MAX ((size_t)64 << 20)
 #define READS_A_TURN 16
-/* Most servers end at once when their input does: for these it is worth to wait. */
-#define END_PATIENCE 0.3
 
 struct process {
 	struct process *next;
@@ -32,10 +29,10 @@ struct process {
 	pid_t guard;
 	bool ended;
 	int status;
-	struct watch exit, out, err, in;
-	struct lines input;
-	struct outbox outbox;
-	bool writing; /* room to write is waited for */
+	int pidfd, err_fd;
+	struct event_source exit, out, err, in;
+	struct lines input;   /* its stdout */
+	struct outbox outbox; /* its stdin */
 	char said[TEXT_END_SIZE];
 	size_t n_said;
 };
@@ -247,10 +244,10 @@ static int pipes_make(struct pipes *pipes)
 	return 0;
 }
 
-static void on_out(struct watch *watch, uint32_t events);
-static void on_err(struct watch *watch, uint32_t events);
-static void on_in(struct watch *watch, uint32_t events);
-static void on_exit_of(struct watch *watch, uint32_t events);
+static void on_out(struct event_source *source, uint32_t events);
+static void on_err(struct event_source *source, uint32_t events);
+static void on_in(struct event_source *source, uint32_t events);
+static void on_exit_of(struct event_source *source, uint32_t events);
 
 static struct process *process_new(struct upstream *upstream, struct pipes *pipes, pid_t guard, int pidfd)
 {
@@ -261,13 +258,12 @@ static struct process *process_new(struct upstream *upstream, struct pipes *pipe
 	process->servers = upstream->servers;
 	process->upstream = upstream;
 	process->guard = guard;
-	process->exit = (struct watch){on_exit_of, pidfd};
-	process->out = (struct watch){on_out, steal_fd(&pipes->out[0])};
-	process->err = (struct watch){on_err, steal_fd(&pipes->err[0])};
-	process->in = (struct watch){on_in, steal_fd(&pipes->in[1])};
-	lines_init(&process->input, process->out.fd);
+	process->exit = process->out = process->err = process->in = EVENT_SOURCE_NONE;
+	process->pidfd = pidfd;
+	process->err_fd = steal_fd(&pipes->err[0]);
+	lines_init(&process->input, steal_fd(&pipes->out[0]));
 	process->input.size_max = MESSAGE_SIZE_MAX;
-	outbox_init(&process->outbox, process->in.fd);
+	outbox_init(&process->outbox, steal_fd(&pipes->in[1]));
 	process->next = process->servers->processes;
 	process->servers->processes = process;
 	upstream->process = process;
@@ -276,15 +272,21 @@ static struct process *process_new(struct upstream *upstream, struct pipes *pipe
 
 static int process_watch(struct process *process)
 {
-	int r = watch_set(process->servers, &process->exit, EPOLLIN, true);
+	struct event_loop *loop = process->servers->options.loop;
+	int r = event_add(loop, &process->exit, process->pidfd, EPOLLIN, on_exit_of);
 
 	if (!r)
-		r = watch_set(process->servers, &process->out, EPOLLIN, true);
+		r = event_add(loop, &process->out, process->input.fd, EPOLLIN, on_out);
 	if (!r)
-		r = watch_set(process->servers, &process->err, EPOLLIN, true);
+		r = event_add(loop, &process->err, process->err_fd, EPOLLIN, on_err);
 	if (!r)
-		r = watch_set(process->servers, &process->in, EPOLLERR, true);
+		r = event_add(loop, &process->in, process->outbox.fd, EPOLLERR, on_in);
 	return r;
+}
+
+static void unwatch(struct process *process, struct event_source *source)
+{
+	event_remove(process->servers->options.loop, source);
 }
 
 /* The guard's memory is a copy of this process's, of which it uses next to nothing: between fork and exec, only
@@ -358,18 +360,18 @@ static void err_read(struct process *process)
 	ssize_t n;
 
 	for (unsigned i = 0; i < READS_A_TURN; i++) {
-		n = read(process->err.fd, data, sizeof(data));
+		n = read(process->err_fd, data, sizeof(data));
 		if (n <= 0)
 			break;
 		said_add(process, data, (size_t)n);
 	}
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		(void)watch_set(process->servers, &process->err, 0, false);
+		unwatch(process, &process->err);
 }
 
-static void on_err(struct watch *watch, uint32_t events)
+static void on_err(struct event_source *source, uint32_t events)
 {
-	err_read((struct process *)((char *)watch - offsetof(struct process, err)));
+	err_read(container_of(source, struct process, err));
 }
 
 void process_said(const struct process *process, char text[static TEXT_END_SIZE])
@@ -432,24 +434,28 @@ static void out_read(struct process *process)
 	if (!r && !process->input.eof)
 		return;
 	/* It will not answer any more; how it ends is told by its guard. */
-	(void)watch_set(process->servers, &process->out, 0, false);
+	unwatch(process, &process->out);
 	if (process->upstream && r)
 		upstream_lost(process->upstream, strerror(-r));
 	else
 		guard_end(process);
 }
 
-static void on_out(struct watch *watch, uint32_t events)
+static void on_out(struct event_source *source, uint32_t events)
 {
-	out_read((struct process *)((char *)watch - offsetof(struct process, out)));
+	struct process *process = container_of(source, struct process, out);
+
+	servers_touch(process->servers);
+	out_read(process);
 }
 
-static void on_exit_of(struct watch *watch, uint32_t events)
+static void on_exit_of(struct event_source *source, uint32_t events)
 {
-	struct process *process = (struct process *)((char *)watch - offsetof(struct process, exit));
+	struct process *process = container_of(source, struct process, exit);
 	char why[64];
 
-	(void)watch_set(process->servers, &process->exit, 0, false);
+	servers_touch(process->servers);
+	unwatch(process, &process->exit);
 	(void)waitpid(process->guard, &process->status, 0);
 	process->ended = true;
 	/* What it said last. */
@@ -467,25 +473,21 @@ static void on_exit_of(struct watch *watch, uint32_t events)
 
 static void in_flush(struct process *process)
 {
-	bool waiting;
-
 	if (outbox_flush(&process->outbox))
 		outbox_deinit(&process->outbox); /* it does not read: its guard will tell */
-	waiting = outbox_waiting(&process->outbox) > 0;
-	if (waiting != process->writing)
-		(void)watch_set(process->servers, &process->in, waiting ? EPOLLOUT : EPOLLERR, false);
-	process->writing = waiting;
+	event_change(process->servers->options.loop, &process->in,
+		     outbox_waiting(&process->outbox) > 0 ? EPOLLOUT : EPOLLERR);
 }
 
-static void on_in(struct watch *watch, uint32_t events)
+static void on_in(struct event_source *source, uint32_t events)
 {
-	struct process *process = (struct process *)((char *)watch - offsetof(struct process, in));
+	struct process *process = container_of(source, struct process, in);
 
 	if (events & EPOLLERR) {
-		(void)watch_set(process->servers, watch, 0, false);
+		unwatch(process, &process->in);
 		outbox_deinit(&process->outbox);
 		guard_end(process);
-	} else if (process->in.fd >= 0) {
+	} else {
 		in_flush(process);
 	}
 }
@@ -507,19 +509,22 @@ int process_send(struct process *process, json_t *document)
 void process_end(struct process *process)
 {
 	process->upstream = NULL;
-	if (process->in.fd >= 0)
-		(void)watch_set(process->servers, &process->in, 0, false);
-	process->in.fd = process->outbox.fd = fd_close(process->in.fd);
+	unwatch(process, &process->in);
+	process->outbox.fd = fd_close(process->outbox.fd);
 	outbox_deinit(&process->outbox);
 	guard_end(process);
 }
 
 static void process_free(struct process *process)
 {
-	fd_close(process->in.fd);
-	fd_close(process->out.fd);
-	fd_close(process->err.fd);
-	fd_close(process->exit.fd);
+	struct event_source *sources[] = {&process->in, &process->out, &process->err, &process->exit};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		unwatch(process, sources[i]);
+	fd_close(process->outbox.fd);
+	fd_close(process->input.fd);
+	fd_close(process->err_fd);
+	fd_close(process->pidfd);
 	lines_deinit(&process->input);
 	outbox_deinit(&process->outbox);
 	free(process);
@@ -541,16 +546,10 @@ void process_sweep(struct servers *servers)
 
 void process_abandon(struct servers *servers)
 {
-	double until = clock_seconds() + END_PATIENCE;
 	struct process *process;
 
 	while ((process = servers->processes)) {
-		struct pollfd exit = {.fd = process->exit.fd, .events = POLLIN};
-		double left = MAX(until - clock_seconds(), 0.0);
-
 		servers->processes = process->next;
-		if (!process->ended && poll(&exit, 1, (int)(left * 1e3)) > 0)
-			(void)waitpid(process->guard, NULL, WNOHANG);
 		process_free(process);
 	}
 }

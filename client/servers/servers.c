@@ -1,15 +1,16 @@
-/* All servers of a file, and the loop's view of them: one descriptor, one deadline. What comes in is handled until
- * nothing more is there, then calls that wait are sent, and last the owner is told what has changed. */
+/* All servers of a file, and their turn of the loop: messages have been taken by then; calls that wait are sent,
+ * and last the owner is told what has changed. */
 #include "upstream.h"
 
 #include "proto/clock.h"
 
 #include <stdio.h>
 
-#define EVENTS_MAX 32
 /* A cell is offered no more. */
 #define OFFERED_MAX ((size_t)500)
 #define OFFERED_SIZE_MAX ((size_t)700 << 10)
+/* Most servers end at once when their input does: for these it is worth to wait. */
+#define END_PATIENCE 0.3
 
 int servers_new(struct servers **serversp, const char *path, const struct servers_options *options, char **whyp)
 {
@@ -20,8 +21,7 @@ int servers_new(struct servers **serversp, const char *path, const struct server
 	if (!servers)
 		return -ENOMEM;
 	servers->options = *options;
-	servers->epoll = epoll_create1(EPOLL_CLOEXEC);
-	r = servers->epoll < 0 ? -errno : config_read(servers, path, whyp);
+	r = config_read(servers, path, whyp);
 	if (r) {
 		servers_free(servers);
 		return r;
@@ -30,42 +30,47 @@ int servers_new(struct servers **serversp, const char *path, const struct server
 	return 0;
 }
 
+static void on_patience(struct timer *timer)
+{
+	(void)timer;
+}
+
 struct servers *servers_free(struct servers *servers)
 {
+	struct timer patience = {.index = 0};
 	struct upstream *upstream;
 
 	if (!servers)
 		return NULL;
+	servers->options = (struct servers_options){.loop = servers->options.loop};
+	servers->on_turn = NULL;
 	while ((upstream = servers->upstreams)) {
 		servers->upstreams = upstream->next;
 		upstream_free(upstream);
 	}
+	if (servers->processes || http_parting(servers)) {
+		servers_touch(servers);
+		(void)timer_set_in(servers->options.loop, &patience, END_PATIENCE, on_patience);
+	}
+	while (patience.index && (servers->processes || http_parting(servers)) &&
+	       !event_round(servers->options.loop, -1))
+		;
+	timer_clear(servers->options.loop, &patience);
+	timer_clear(servers->options.loop, &servers->turn);
 	process_abandon(servers);
 	http_loop_free(servers);
-	fd_close(servers->epoll);
 	free(servers);
 	return NULL;
 }
 
-int watch_set(struct servers *servers, struct watch *watch, uint32_t events, bool fresh)
-{
-	struct epoll_event event = {.events = events, .data = {.ptr = watch}};
-	int operation = !events ? EPOLL_CTL_DEL : fresh ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-
-	return epoll_ctl(servers->epoll, operation, watch->fd, &event) < 0 ? -errno : 0;
-}
-
-int servers_fd(const struct servers *servers)
-{
-	return servers->epoll;
-}
+static void on_turn(struct timer *timer);
 
 static double sooner(double a, double b)
 {
 	return !a || (b && b < a) ? b : a;
 }
 
-double servers_due(const struct servers *servers)
+static double servers_due(const struct servers *servers)
 {
 	double due = http_due(servers);
 
@@ -124,20 +129,10 @@ static void owner_told(struct servers *servers)
 	servers->changed = false;
 }
 
-int servers_process(struct servers *servers)
+static void servers_turn(struct servers *servers)
 {
-	struct epoll_event events[EVENTS_MAX];
-	int n = epoll_wait(servers->epoll, events, EVENTS_MAX, 0);
-	double now = clock_seconds();
+	double now = clock_seconds(), due;
 
-	if (n < 0 && errno != EINTR)
-		return -errno;
-	/* Nothing that has a watch is freed meanwhile. */
-	for (int i = 0; i < n; i++) {
-		struct watch *watch = events[i].data.ptr;
-
-		watch->ready(watch, events[i].events);
-	}
 	http_process(servers);
 	process_sweep(servers);
 	for (struct upstream *it = servers->upstreams; it; it = it->next) {
@@ -146,13 +141,46 @@ int servers_process(struct servers *servers)
 		upstream_settle(it);
 	}
 	owner_told(servers);
-	return 0;
+	if (servers->on_turn)
+		servers->on_turn(servers->turn_userdata);
+	due = servers_due(servers);
+	if (due)
+		(void)timer_set_in(servers->options.loop, &servers->turn, due - clock_seconds(), on_turn);
+}
+
+static void on_turn(struct timer *timer)
+{
+	servers_turn(container_of(timer, struct servers, turn));
+}
+
+void servers_touch(struct servers *servers)
+{
+	(void)timer_set(servers->options.loop, &servers->turn, event_now(), on_turn);
+}
+
+void servers_on_turn(struct servers *servers, void (*fn)(void *userdata), void *userdata)
+{
+	servers->on_turn = fn;
+	servers->turn_userdata = userdata;
+}
+
+int servers_wait(struct servers *servers)
+{
+	int r = 0;
+
+	servers_start(servers);
+	while (!r && !servers_settled(servers))
+		r = event_round(servers->options.loop, -1);
+	if (!r)
+		servers_turn(servers); /* it tells the last failure */
+	return r;
 }
 
 void servers_start(struct servers *servers)
 {
 	for (struct upstream *it = servers->upstreams; it; it = it->next)
 		upstream_start(it);
+	servers_touch(servers);
 }
 
 bool servers_settled(const struct servers *servers)

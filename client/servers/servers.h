@@ -4,15 +4,16 @@
  * trusted. */
 #pragma once
 
-#include "proto/base.h"
+#include "proto/event.h"
 
 #include <jansson.h>
 
 struct servers;
 struct servers_call;
 
-/* Never called from within a function of the caller's, only from servers_process. */
+/* Never called from within a function of the caller's, only from the loop. */
 struct servers_options {
+	struct event_loop *loop;
 	const char *const *allow; /* patterns of functions that need no approval, ended by NULL; or NULL */
 	void (*on_functions)(void *userdata);		      /* the functions have changed */
 	void (*on_failure)(const char *text, void *userdata); /* a server is not there, or not all of it */
@@ -20,16 +21,11 @@ struct servers_options {
 };
 
 /* Read @path, which has {"mcpServers": {...}}. Nothing is started. Returns 0; or -errno, with a sentence in *whyp,
- * the caller's to free. @options are copied, what they point to is borrowed. */
+ * the caller's to free. @options are copied, the data that they point to is borrowed. */
 int servers_new(struct servers **serversp, const char *path, const struct servers_options *options, char **whyp);
-/* Ends the servers, and waits for a moment. Calls that are out are forgotten. */
+/* Ends the servers, and runs the loop until they have ended, for a moment at the longest. Calls that are out are
+ * forgotten. */
 struct servers *servers_free(struct servers *servers);
-
-/* To be waited for: when it is readable, or at servers_due (in clock_seconds(); 0: never), call servers_process. */
-int servers_fd(const struct servers *servers);
-double servers_due(const struct servers *servers);
-/* Returns 0 or -errno, after which the servers are of no use. */
-int servers_process(struct servers *servers);
 
 /* Names of the servers and what the file says of them, as a list in words; the caller's to free. */
 char *servers_names(const struct servers *servers);
@@ -38,6 +34,10 @@ char *servers_names(const struct servers *servers);
 void servers_start(struct servers *servers);
 /* Whether each server has listed its tools, or has failed. */
 bool servers_settled(const struct servers *servers);
+/* Start all, and run the loop until they are settled and the owner knows the failures. Returns 0 or -errno. */
+int servers_wait(struct servers *servers);
+/* Run @fn whenever something has happened, at the latest when the servers are settled. */
+void servers_on_turn(struct servers *servers, void (*fn)(void *userdata), void *userdata);
 
 /* What there is to call: an array of {name, doc, schema, returns?, caution?, server, tool}. New. */
 json_t *servers_functions(const struct servers *servers);

@@ -641,6 +641,7 @@ int servers_call(struct servers *servers, struct servers_call **callp, const cha
 		return -ENOMEM;
 	}
 	call_wait(call);
+	servers_touch(servers);
 	*callp = call;
 	return 0;
 }
@@ -670,6 +671,7 @@ void servers_cancel(struct servers_call *call)
 		if (upstream->http)
 			http_drop(upstream->http, call->id);
 	}
+	servers_touch(upstream->servers);
 	call_free(call);
 }
 

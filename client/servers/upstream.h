@@ -5,7 +5,6 @@
 
 #include "lair.h"
 
-#include <sys/epoll.h>
 #include <sys/types.h>
 
 /* Of a message, in either direction that is read. */
@@ -72,17 +71,13 @@ struct upstream {
 	struct http *http;
 };
 
-/* Something that the loop waits for. */
-struct watch {
-	void (*ready)(struct watch *watch, uint32_t events);
-	int fd;
-};
-
 struct servers {
 	struct servers_options options;
 	struct upstream *upstreams; /* in the order of the file */
 	json_t *document;
-	int epoll;
+	struct timer turn; /* armed while there is something to do: servers_touch */
+	void (*on_turn)(void *userdata);
+	void *turn_userdata;
 	bool changed;		   /* the functions have, since the owner was told */
 	struct process *processes; /* also those that were given up, until they end */
 	struct http_loop *http;	   /* NULL: none was needed yet */
@@ -151,7 +146,7 @@ int process_send(struct process *process, json_t *document);
 void process_end(struct process *process);
 /* Free those that have ended. */
 void process_sweep(struct servers *servers);
-/* Free all, which were told to end. Those that take longer than a moment for that are not waited for. */
+/* Free all, which were told to end, whether they have ended or not. */
 void process_abandon(struct servers *servers);
 
 /* ---- http.c: streamable HTTP, if there is libcurl ---- */
@@ -171,9 +166,11 @@ void http_end(struct http *http);
 double http_due(const struct servers *servers);
 /* Hand on what has come. */
 void http_process(struct servers *servers);
+/* Whether an end of a session is still on its way to its server. */
+bool http_parting(const struct servers *servers);
 void http_loop_free(struct servers *servers);
 
 /* ---- servers.c ---- */
 
-/* Wait for @events on the watch's descriptor; 0: no more. Returns 0 or -errno. */
-int watch_set(struct servers *servers, struct watch *watch, uint32_t events, bool fresh);
+/* There is something to do: it is done in this round of the loop, or in the next one. */
+void servers_touch(struct servers *servers);

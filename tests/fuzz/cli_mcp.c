@@ -23,11 +23,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct mcp_options options = {.lair = {.socket = "/nowhere/lair/socket", .no_start = true},
-						   .full = true};
+	static struct event_loop loop;
+	const struct mcp_options options = {
+		.lair = {.socket = "/nowhere/lair/socket", .no_start = true}, .full = true, .loop = &loop};
 	const char *at = (const char *)data, *end = at + size;
-	struct engine *engine = engine_new(&options, NULL, "s", said, NULL);
+	struct engine *engine;
 
+	if (!loop.epoll_fd)
+		check(event_loop_init(&loop) == 0);
+	engine = engine_new(&options, NULL, "s", said, NULL);
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *stop = newline ? newline : end;

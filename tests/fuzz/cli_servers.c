@@ -117,11 +117,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct servers_options options;
+	static struct event_loop loop;
+	const struct servers_options options = {.loop = &loop};
 	const char *at = (const char *)data, *end = at + size;
 	struct servers *servers;
 	char *why = NULL;
 
+	if (!loop.epoll_fd)
+		check(event_loop_init(&loop) == 0);
 	answered = asked = 0;
 	check(servers_new(&servers, config_path(), &options, &why) == 0);
 	servers_start(servers);
@@ -130,7 +133,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const char *stop = newline ? newline : end;
 
 		upstream_message(servers->upstreams, (struct lair_text){.data = at, .size = (size_t)(stop - at)});
-		check(servers_process(servers) == 0);
+		servers_touch(servers);
+		check(event_round(&loop, -1) == 0);
 		call(servers);
 		at = stop + 1;
 	}

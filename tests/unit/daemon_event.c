@@ -331,6 +331,49 @@ static void test_timers_have_turns(void)
 	event_loop_deinit(&loop);
 }
 
+static unsigned heard;
+static struct event_loop round_loop;
+
+static void on_heard(struct event_source *source, uint32_t events)
+{
+	heard++;
+}
+
+static void on_heard_once(struct event_source *source, uint32_t events)
+{
+	heard++;
+	event_remove(&round_loop, source);
+}
+
+/* A file is ready in each round; a pipe whose other end is closed is not, once nobody wants it. */
+static void test_rounds(void)
+{
+	struct event_source file = EVENT_SOURCE_NONE, end = EVENT_SOURCE_NONE;
+	struct timer timer = {.index = 0};
+	int null = open("/dev/null", O_RDONLY), pipes[2];
+
+	heard = calls = 0;
+	last_deadline = 0;
+	CHECK(event_loop_init(&round_loop) == 0 && pipe(pipes) == 0);
+	CHECK(event_set(&round_loop, &file, null, EPOLLIN, on_heard) == 0);
+	CHECK(event_round(&round_loop, -1) == 0 && event_round(&round_loop, -1) == 0 && heard == 2);
+	CHECK(event_set(&round_loop, &file, null, 0, on_heard) == 0 && file.fd == -1);
+	CHECK(event_set(&round_loop, &end, pipes[1], EPOLLOUT, on_heard) == 0);
+	(void)close(pipes[0]);
+	CHECK(event_round(&round_loop, -1) == 0 && heard == 3);
+	CHECK(event_set(&round_loop, &end, pipes[1], 0, on_heard) == 0);
+	CHECK(event_round(&round_loop, 0) == 0 && heard == 3);
+	CHECK(event_set(&round_loop, &end, pipes[1], EPOLLOUT, on_heard_once) == 0);
+	CHECK(event_round(&round_loop, -1) == 0 && event_round(&round_loop, 0) == 0 && heard == 4);
+	CHECK(timer_set_in(&round_loop, &timer, 0.001, on_timer) == 0);
+	while (calls == 0)
+		CHECK(event_round(&round_loop, -1) == 0);
+	CHECK(timer.index == 0);
+	event_loop_deinit(&round_loop);
+	(void)close(pipes[1]);
+	(void)close(null);
+}
+
 int main(void)
 {
 	test_timers_in_order();
@@ -342,5 +385,6 @@ int main(void)
 	test_owed();
 	test_timers_have_turns();
 	test_removed_meanwhile();
+	test_rounds();
 	return check_report();
 }
