@@ -463,7 +463,7 @@ static int on_frozen(struct session *session, struct bytes body, struct wire_fau
 static int on_spawned(struct session *session, struct bytes body, struct wire_fault *fault)
 {
 	struct spawned_message spawned;
-	struct details details = {.spawned = &spawned, .why = "it cannot be forked"};
+	struct details details = {.spawned = &spawned, .why = "processes or memory are scarce"};
 	struct session *member;
 
 	if (wire_decode(&spawned, &spawned_message_schema, body, fault))

@@ -191,6 +191,17 @@ static void restore_begin(struct session *session)
 		restore_pristine(session);
 }
 
+/* A branch: its checkpoint is its parent's. */
+static void end_unborn(struct session *session, const char *why)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "the branch could not be made: %s", why ? why : "its interpreter ended");
+	if (session->operation)
+		operation_refuse(session, session->operation, text);
+	session_end(session, "internal");
+}
+
 /* The frozen interpreter does not answer: go further back. */
 void session_restore_older(struct session *session, const struct details *details)
 {
@@ -204,8 +215,7 @@ void session_restore_older(struct session *session, const struct details *detail
 		return;
 	}
 	if (!broken) {
-		/* A branch: its checkpoint is its parent's. */
-		session_end(session, "internal");
+		end_unborn(session, details->why);
 		return;
 	}
 	log_warn(session->name, "the checkpoint after cell %" PRIu64 " is broken: going further back",
@@ -307,6 +317,15 @@ void session_put_back(struct session *session)
 	session->n_queued++;
 }
 
+/* For the next answer. Who asks for an undo before it means the state that is lost. */
+static void note_loss(struct session *session)
+{
+	bool before = session->lost_cause[0] && session->lost_step;
+
+	session->lost_step = before || !session->history.saved;
+	snprintf(session->lost_cause, sizeof(session->lost_cause), "%s", session->verdict.cause);
+}
+
 /* The interpreter is dead, and its last messages are read. This decides what follows it: the pristine image
  * after a reset, the state that an operation wants, else the last checkpoint. The cell's reply waits until the
  * next interpreter is ready. */
@@ -347,7 +366,7 @@ void session_replace_after_exit(struct session *session, const struct details *d
 		log_info(session->name, "its interpreter ended (%s); another one takes its place",
 			 session->verdict.cause);
 		if (!session->cell)
-			snprintf(session->lost_cause, sizeof(session->lost_cause), "%s", session->verdict.cause);
+			note_loss(session);
 	}
 	parts_call(on_exit, session);
 	session->live = warden_discard(session->warden, session->live);

@@ -7,12 +7,13 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from daemon import TRACES, Daemon, descendants, is_traced, wait_until
-from lair import Client
+from lair import Client, LairError
 
 ROOT = os.geteuid() == 0
 TIME = 1.5  # of each cell
@@ -118,26 +119,74 @@ def test_something_used_up(daemon: Daemon, session: str, what: str) -> None:
 
 
 def copies(daemon: Daemon) -> list[int]:
+    """Oldest first."""
     comms = {it: Path(f"/proc/{it}/comm") for it in descendants(daemon.process.pid)}
-    return [it for it, comm in comms.items() if comm.exists() and comm.read_text() == "lair-frozen\n"]
+    frozen = [it for it, comm in comms.items() if comm.exists() and comm.read_text() == "lair-frozen\n"]
+    return sorted(frozen, key=lambda it: int(Path(f"/proc/{it}/stat").read_text().rpartition(")")[2].split()[19]))
 
 
-@pytest.mark.skipif(not TRACES, reason="the daemon's processes cannot be traced")
+@contextmanager
+def forks_fail(pids: list[int], error: str, when: str = "1+") -> Iterator[None]:
+    inject = f"inject=clone:error={error}:when={when}"
+    command = ["strace", "-qq", "-o", os.devnull, "-e", "trace=clone", "-e", inject]
+    with subprocess.Popen([*command, *(f"-p{it}" for it in pids)]) as strace:
+        try:
+            wait_until(lambda: all(map(is_traced, pids)), "they are traced")
+            yield
+        finally:
+            strace.terminate()
+
+
+def two_states(daemon: Daemon, session: str) -> Client:
+    """Its copies are the daemon's last two."""
+    client: Client = daemon.client(timeout=60)
+    client.exec("x = 41; print(x, file=open('file', 'w'))", session)
+    client.exec("y = x + 1; print(y, file=open('file', 'a'))", session)
+    wait_until(lambda: {1, 2} <= {it.cell for it in client.checkpoints(session)}, "both are saved")
+    return client
+
+
+CRASH = "import os; x = 'changed'; open('file', 'w').write(x); os._exit(9)"
+traces = pytest.mark.skipif(not TRACES, reason="the daemon's processes cannot be traced")
+
+
+@traces
 @pytest.mark.parametrize("error", ["EAGAIN", "ENOMEM"])
 def test_forks_of_the_recovery_fail(daemon: Daemon, session: str, error: str) -> None:
     """For more than a second: it is waited, and no checkpoint is given up for that."""
-    client: Client = daemon.client(timeout=60)
-    client.exec("x = 41; print(x, file=open('file', 'w'))", session)
-    client.exec("y = x + 1", session)
-    wait_until(lambda: {1, 2} <= {it.cell for it in client.checkpoints(session)}, "both are saved")
-    frozen = copies(daemon)
-    inject = f"inject=clone:error={error}:when=1..120"
-    command = ["strace", "-qq", "-o", os.devnull, "-e", "trace=clone", "-e", inject]
-    with subprocess.Popen([*command, *(f"-p{it}" for it in frozen)]) as strace:
-        wait_until(lambda: all(map(is_traced, frozen)), "they are traced")
-        reply = client.exec("import os; x = 'changed'; open('file', 'w').write(x); os._exit(9)", session)
-        strace.terminate()
+    client = two_states(daemon, session)
+    with forks_fail(copies(daemon), error, "1..120"):
+        reply = client.exec(CRASH, session)
     assert (reply.state, reply.cause, reply.restored) == ("rolled_back", "exit", 2), reply
     assert [it["path"] for it in reply.files or ()] == [b"file"] and reply.files_stay is None
-    assert client.exec("x, y, open('file').read()", session).text == "(41, 42, '41\\n')"
+    assert client.exec("x, y, open('file').read()", session).text == "(41, 42, '41\\n42\\n')"
     assert "broken" not in daemon.log()
+
+
+@traces
+def test_forks_of_the_recovery_fail_for_long(daemon: Daemon, session: str) -> None:
+    """After ten seconds an older state is taken, with its files; the other one is kept for later."""
+    client = two_states(daemon, session)
+    with forks_fail(copies(daemon)[-1:], "EAGAIN"):
+        reply = client.exec(CRASH, session)
+    assert (reply.state, reply.cause, reply.restored) == ("rolled_back", "exit", 1), reply
+    assert [it["path"] for it in reply.files or ()] == [b"file"] and reply.files_stay is None
+    assert client.exec("x, 'y' in dir(), open('file').read()", session).text == "(41, False, '41\\n')"
+    client.restore(session, "2")
+    assert client.exec("x, y, open('file').read()", session).text == "(41, 42, '41\\n42\\n')"
+    assert "broken" not in daemon.log()
+
+
+@traces
+@pytest.mark.parametrize("share", [False, True])
+def test_forks_of_a_birth_fail(daemon: Daemon, session: str, share: bool) -> None:
+    """A branch waits for a moment; then it is refused with the reason, and its parent goes on."""
+    client = two_states(daemon, session)
+    branch, files, state = f"{session}.b", not share, "(41, 42, '41\\n42\\n')"
+    scarce = pytest.raises(LairError, match="processes or memory are scarce")
+    with forks_fail(copies(daemon)[-1:], "EAGAIN"), scarce:
+        client.branch(session, branch, files=files)
+    assert client.exec("x, y, open('file').read()", session).text == state
+    with forks_fail(copies(daemon)[-1:], "EAGAIN", "1..20"):
+        client.branch(session, branch, files=files)
+    assert client.exec("x, y, open('file').read()", branch).text == state
