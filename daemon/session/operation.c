@@ -161,9 +161,11 @@ static void begin_restore(struct session *session)
 
 static void begin_undo(struct session *session)
 {
+	bool lost = session->lost_cause[0] && session->lost_step;
+	uint64_t n = session->operation->n;
 	struct checkpoint *target;
 
-	if (history_back(&session->history, session->operation->n, &target)) {
+	if (history_back(&session->history, lost && n > 0 ? n - 1 : n, &target)) {
 		session_rewind(session, target);
 		return;
 	}

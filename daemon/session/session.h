@@ -106,6 +106,7 @@ struct session {
 	char verdict_cause[32];	  /* holds "signal NN" */
 	char lost_cause[32];	  /* state was lost between two cells: the next reply says so */
 	uint64_t lost_to;	  /* the state after which cell took its place */
+	bool lost_step;		  /* that was a step back, because it had not been kept */
 
 	struct history history;
 	struct journal journal;

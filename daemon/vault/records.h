@@ -102,6 +102,7 @@ void record_take_buffer(msgpack_sbuffer *buffer, struct bytes from);
 	F(m, UINT, n_cells, OPTIONAL)                                                                              \
 	F(m, FLAG, exited, OPTIONAL)                                                                               \
 	F(m, UINT, lost_to, OPTIONAL)                                                                              \
+	F(m, FLAG, lost_step, OPTIONAL)                                                                            \
 	F(m, UINT, at, OPTIONAL)                                                                                   \
 	F(m, FLAG, growing, OPTIONAL)                                                                              \
 	F(m, FLAG, midway, OPTIONAL)                                                                               \

@@ -540,6 +540,17 @@ def test_what_was_lost_before_an_undo_is_not_told_after_it(client: Client, sessi
     assert (reply.text, reply.state, reply.cause) == ("1", "kept", None)
 
 
+def test_undo_of_what_was_lost_already(daemon: Daemon, client: Client, session: str) -> None:
+    """A state that was not kept, and was lost before anybody was told: undo goes no further than it was meant to."""
+    client.exec("import ctypes, os, resource; x = 1", session)
+    limits = "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))"
+    client.exec(f"x = 2; {limits}; ctypes.CDLL(None).ualarm(300_000, 0)", session)
+    wait_until(lambda: f"[{session}] its interpreter ended" in daemon.log(), "it is lost")
+    assert client.undo(session).cell == 1
+    assert client.exec("x", session).text == "1"
+    assert client.undo(session, 2).cell == 0
+
+
 def test_a_state_that_dies_at_once(daemon: Daemon, client: Client, session: str) -> None:
     """It is not brought to life for ever, and neither is the log filled with that."""
     client.exec("x = 1", session)
