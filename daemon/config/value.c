@@ -12,6 +12,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <regex.h>
 #include <stdarg.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -22,8 +23,9 @@ struct value_kind {
 	void (*release)(void *slot);
 	/* numbers */
 	const struct unit *units;
-	uint64_t bare; /* the factor of a number without a unit */
-	const char *what;
+	uint64_t bare;	  /* the factor of a number without a unit */
+	const char *what; /* is expected; of texts that are like something, too */
+	const char *like; /* a regular expression */
 	/* of strings and items of lists: may replace *itemp by another string */
 	int (*check)(const struct key *key, char **itemp, char *reason);
 	/* paths: whether the host has it; NULL: need not */
@@ -366,82 +368,17 @@ static int check_network(const struct key *key, char **itemp, char *reason)
 	return expected(reason, "off, host, or tcp: and at most 32 ports (tcp:443,8080)");
 }
 
-/* The end of a name of letters, digits and underscores that does not begin with a digit; @at itself if there is
- * no name. */
-static const char *name_end(const char *at)
+static int check_like(const struct key *key, char **itemp, char *reason)
 {
-	if (isdigit((unsigned char)*at))
-		return at;
-	while (isalnum((unsigned char)*at) || *at == '_')
-		at++;
-	return at;
-}
+	const struct value_kind *kind = kind_of(key);
+	regex_t like;
+	int r = regcomp(&like, kind->like, REG_EXTENDED | REG_NOSUB) ? -ENOMEM : 0;
 
-static int check_module(const struct key *key, char **itemp, char *reason)
-{
-	const char *at = *itemp, *end;
-
-	for (end = name_end(at); end != at && *end == '.'; end = name_end(at))
-		at = end + 1;
-	if (end != at && (!*end || strcmp(end, "?") == 0))
-		return 0;
-	return expected(reason,
-			"names of modules (numpy matplotlib.pyplot), with a ? after one that may be missing");
-}
-
-static int check_pattern(const struct key *key, char **itemp, char *reason)
-{
-	const unsigned char *at = (const unsigned char *)*itemp;
-
-	while (*at > ' ' && *at != 0x7f && *at != ',')
-		at++;
-	return *at ? expected(reason, "names of functions separated by blanks (search wiki.*)") : 0;
-}
-
-/* The end of a dotted name; @at itself if there is none. */
-static const char *dotted_end(const char *at)
-{
-	const char *end = name_end(at);
-
-	while (end != at && *end == '.' && name_end(end + 1) != end + 1)
-		end = name_end(end + 1);
-	return end;
-}
-
-/* The end of the first part of a rule: KIND NAME, or KIND NAME max N. NULL if it is neither. */
-static const char *rule_end(const char *at)
-{
-	static const char *const rules[] = {"module ", "call ", "attribute ", "keyword "};
-	const char *name = NULL, *end;
-	uint64_t most;
-
-	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-		if (!strncmp(at, rules[i], strlen(rules[i])))
-			name = at + strlen(rules[i]);
-	end = name ? dotted_end(name) : at;
-	if (!name || end == name)
-		return NULL;
-	if (strncmp(end, " max ", 5) != 0)
-		return end;
-	end += 5;
-	return digits_parse(&most, &end) && most <= INT32_MAX ? end : NULL;
-}
-
-static int check_rule(const struct key *key, char **itemp, char *reason)
-{
-	const char *end = rule_end(*itemp);
-
-	if (end && *end == ':' && end[1 + strspn(end + 1, " \t")])
-		return 0;
-	return expected(reason, "KIND NAME: MESSAGE or KIND NAME max N: MESSAGE, where KIND is module, call, "
-				"attribute or keyword");
-}
-
-static int check_environment(const struct key *key, char **itemp, char *reason)
-{
-	const char *end = name_end(*itemp);
-
-	return end != *itemp && *end == '=' ? 0 : expected(reason, "NAME=value, or \"NAME=a value with blanks\"");
+	if (r == 0 && regexec(&like, *itemp, 0, NULL, 0) != 0)
+		r = expected(reason, "%s", kind->what);
+	if (r != -ENOMEM)
+		regfree(&like);
+	return r;
 }
 
 /* ---- strings and lists of them ---- */
@@ -588,23 +525,14 @@ static int check_requirement(const struct key *key, char **itemp, char *reason)
 	return 0;
 }
 
-static int check_date(const struct key *key, char **itemp, char *reason)
-{
-	const char *text = *itemp;
-	size_t digits = strspn(text, "0123456789");
-
-	if ((digits > 0 && digits < 6 && strcmp(text + digits, "d") == 0) ||
-	    (digits == 4 && strlen(text) == 10 && text[4] == '-' && text[7] == '-' &&
-	     strspn(text + 5, "0123456789") == 2 && strspn(text + 8, "0123456789") == 2))
-		return 0;
-	return expected(reason, "a day, 2026-01-31, or how many days before now, 7d");
-}
-
 /* ---- the table ---- */
 
 #define NUMBER .parse = parse_number, .print = print_number, .release = release_number
 #define STRING .parse = parse_string, .print = print_string, .release = release_string
 #define LIST .parse = parse_list, .print = print_list, .release = release_list
+#define LIKE(like_, what_) .check = check_like, .like = (like_), .what = (what_)
+#define NAME "[A-Za-z_][A-Za-z0-9_]*"
+#define DOTTED NAME "(\\." NAME ")*"
 
 static const struct value_kind kinds[] = {
 	[VALUE_INT] = {NUMBER, .bare = 1, .what = "a number"},
@@ -625,15 +553,25 @@ static const struct value_kind kinds[] = {
 	[VALUE_PYTHON] = {STRING, .check = check_path, .look = look_for_any},
 	[VALUE_GROUP] = {STRING, .check = check_group, .look = look_for_group},
 	[VALUE_NETWORK] = {STRING, .check = check_network},
-	[VALUE_PATTERNS] = {LIST, .check = check_pattern},
-	[VALUE_MODULES] = {LIST, .check = check_module},
-	[VALUE_ENVIRONMENT] = {LIST, .check = check_environment},
+	[VALUE_PATTERNS] = {LIST,
+			    LIKE("^[^[:cntrl:] ,]+$", "names of functions separated by blanks (search wiki.*)")},
+	[VALUE_MODULES] = {LIST,
+			   LIKE("^" DOTTED "[?]?$", "names of modules (numpy matplotlib.pyplot), with a ? after "
+						    "one that may be missing")},
+	[VALUE_ENVIRONMENT] = {LIST, LIKE("^" NAME "=", "NAME=value, or \"NAME=a value with blanks\"")},
 	[VALUE_DIRECTORIES] = {LIST, .check = check_path, .look = look_for_directory},
 	[VALUE_USERS] = {LIST, .check = check_user, .look = look_for_user},
 	[VALUE_GROUPS] = {LIST, .check = check_group, .look = look_for_group},
 	[VALUE_REQUIREMENTS] = {LIST, .check = check_requirement},
-	[VALUE_DATE] = {STRING, .check = check_date},
-	[VALUE_RULES] = {.parse = parse_line, .print = print_lines, .release = release_list, .check = check_rule},
+	[VALUE_DATE] = {STRING, LIKE("^([0-9]{1,5}d|[0-9]{4}-[0-9]{2}-[0-9]{2})$",
+				     "a day, 2026-01-31, or how many days before now, 7d")},
+	[VALUE_RULES] =
+		{.parse = parse_line,
+		 .print = print_lines,
+		 .release = release_list,
+		 LIKE("^(module|call|attribute|keyword) " DOTTED "( max [0-9]{1,9})?:[ \t]*[^ \t]",
+		      "KIND NAME: MESSAGE or KIND NAME max N: MESSAGE, where KIND is module, call, attribute "
+		      "or keyword")},
 };
 
 static const struct value_kind *kind_of(const struct key *key)

@@ -208,16 +208,14 @@ static int about_write(struct warden *warden, struct question *question)
 /* Into a ledger that is renewed. */
 static int displays_write(struct warden *warden, struct cell *cell)
 {
-	msgpack_sbuffer array;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
 	struct shown shown;
 	size_t cursor = 0;
 	int r;
 
-	msgpack_sbuffer_init(&array);
 	r = displays_join(&cell->displays, &array);
 	while (!r && displays_next(wire_bytes(&array), &cursor, &shown))
 		r = cell_write_display(cell, &warden->ledger, &shown);
-	msgpack_sbuffer_destroy(&array);
 	return r;
 }
 

@@ -56,17 +56,15 @@ static int put_cell(msgpack_sbuffer *buffer, const struct session *session, cons
 		.last_save = cell == session->last_save,
 	};
 
-	msgpack_sbuffer calls;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer calls = {0};
 	int r;
 
 	CELL_VALUES(RECORD_PUT, cell);
-	msgpack_sbuffer_init(&calls);
 	r = cell->calls.n > 0 ? calls_numbers(&cell->calls, &calls) : 0;
 	if (cell->calls.n > 0)
 		record.calls = wire_bytes(&calls);
 	if (!r)
 		r = wire_encode_body(buffer, &cell_record_schema, &record);
-	msgpack_sbuffer_destroy(&calls);
 	return r;
 }
 

@@ -202,7 +202,7 @@ static int records_read(msgpack_sbuffer *records, size_t *np, uint64_t *nextp, D
 int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *path, uint64_t after)
 {
 	_cleanup_(fd_closep) int handle = -1;
-	msgpack_sbuffer bodies;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer bodies = {0};
 	size_t n = 0;
 	DIR *dir;
 	int r;
@@ -216,14 +216,12 @@ int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *p
 		return -errno;
 	if (after)
 		seekdir(dir, (long)after);
-	msgpack_sbuffer_init(&bodies);
 	r = records_read(&bodies, &n, nextp, dir);
 	closedir(dir);
 	if (!r)
 		r = wire_put_array(records, n);
 	if (!r && bodies.size > 0)
 		r = msgpack_sbuffer_write(records, bodies.data, bodies.size) < 0 ? -ENOMEM : 0;
-	msgpack_sbuffer_destroy(&bodies);
 	return r;
 }
 

@@ -26,10 +26,9 @@ struct saved_writing {
 static int begin_make(struct saved_writing *writing, const struct saved_state *state)
 {
 	struct saved_head head = {.magic = SAVED_MAGIC};
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	int r;
 
-	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, &saved_state_schema, state);
 	if (!r && buffer.size > SAVED_FRAME_MAX)
 		r = -EFBIG;
@@ -42,7 +41,6 @@ static int begin_make(struct saved_writing *writing, const struct saved_state *s
 	} else if (!r) {
 		r = -ENOMEM;
 	}
-	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }
 

@@ -86,9 +86,8 @@ static void add(msgpack_sbuffer *text, const char *line)
 void package_order_key(char key[static SHA256_HEX_SIZE], const struct package_order *order)
 {
 	const struct profile *profile = order->profile;
-	msgpack_sbuffer text;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer text = {0};
 
-	msgpack_sbuffer_init(&text);
 	add(&text, LAYOUT);
 	add(&text, profile->python);
 	add(&text, profile->packages_newer);
@@ -99,7 +98,6 @@ void package_order_key(char key[static SHA256_HEX_SIZE], const struct package_or
 		add(&text, order->requirements[i]);
 	(void)msgpack_sbuffer_write(&text, order->base.data ? order->base.data : "", order->base.size);
 	(void)sha256_hex(key, (struct bytes){text.data, text.size});
-	msgpack_sbuffer_destroy(&text);
 }
 
 static struct build *find(const struct builds *builds, const char *key)
@@ -287,14 +285,12 @@ static int order_send(const struct build *build)
 		.scarce = build->size < build->profile->packages_size,
 		.uid = build->uid,
 	};
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	int r;
 
-	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, &build_message_schema, &message);
 	if (!r)
 		r = channel_send(build->channel, wire_bytes(&buffer), NULL, 0);
-	msgpack_sbuffer_destroy(&buffer);
 	return r > 0 ? -EPIPE : r;
 }
 

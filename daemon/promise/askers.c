@@ -209,11 +209,10 @@ static void displays_repeat(struct promise *promise, struct asker *asker, uint64
 {
 	struct bytes array = {.data = NULL};
 	struct exec_reply reply;
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	struct shown shown;
 	size_t cursor = 0;
 
-	msgpack_sbuffer_init(&buffer);
 	if (promise->answer && promise_result(promise, &reply))
 		array = reply.displays;
 	else if (promise->running && promise->running->displays.n > 0) {
@@ -225,7 +224,6 @@ static void displays_repeat(struct promise *promise, struct asker *asker, uint64
 	while (displays_next(array, &cursor, &shown))
 		if (shown.at >= from)
 			display_send(promise, asker, &shown);
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 static void ask_send(struct promise *promise, const struct asker *asker)

@@ -215,15 +215,13 @@ static int canonical(msgpack_sbuffer *buffer, struct bytes raw)
 
 int call_digest(uint8_t out[static SHA256_SIZE], struct bytes function, struct bytes arguments)
 {
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	int r;
 
-	msgpack_sbuffer_init(&buffer);
 	r = write_part(&buffer, 'f', function);
 	r = r ? r : canonical(&buffer, arguments);
 	if (!r)
 		sha256(out, wire_bytes(&buffer));
-	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }
 

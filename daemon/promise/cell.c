@@ -264,17 +264,13 @@ static int reply_send(struct cell *cell, struct exec_reply *reply)
 {
 	bool is_long = output_is_long(&cell->stdout_) || output_is_long(&cell->stderr_);
 	struct bulk *bulk = is_long ? bulk_new() : NULL;
-	msgpack_sbuffer displays, buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer displays = {0}, buffer = {0};
 	int r;
 
-	msgpack_sbuffer_init(&displays);
-	msgpack_sbuffer_init(&buffer);
 	put_outputs(reply, cell, bulk, &displays);
 	r = wire_encode(&buffer, &exec_reply_schema, reply);
 	if (!r)
 		promise_answer(cell->reply.promise, &exec_reply_schema, &buffer, bulk);
-	msgpack_sbuffer_destroy(&buffer);
-	msgpack_sbuffer_destroy(&displays);
 	bulk_unref(bulk);
 	return r;
 }
@@ -383,14 +379,12 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 int cell_write_display(const struct cell *cell, struct ledger *ledger, const struct shown *shown)
 {
 	struct display_record record = {.promise = cell->reply.promise->serial};
-	msgpack_sbuffer body;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer body = {0};
 	int r;
 
-	msgpack_sbuffer_init(&body);
 	r = wire_encode_body(&body, &shown_schema, shown);
 	record.shown = wire_bytes(&body);
 	if (!r)
 		r = ledger_append(ledger, &display_record_schema, &record);
-	msgpack_sbuffer_destroy(&body);
 	return r;
 }

@@ -11,16 +11,14 @@
 /* It is sent to all askers. */
 static int to_promise(struct promise *promise, const struct wire_schema *schema, const void *message)
 {
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	int r;
 
-	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, schema, message);
 	if (!r)
 		promise_answer(promise, schema, &buffer, NULL);
 	else
 		log_error(NULL, "cannot answer with a %s: %s", schema->type, strerror(-r));
-	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }
 

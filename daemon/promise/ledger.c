@@ -286,12 +286,10 @@ static void promise_lose(struct promise *promise)
 			"laird, or a part of it, ended before this was answered; whether it was done is not known, "
 			"and its session is no more"),
 	};
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 
-	msgpack_sbuffer_init(&buffer);
 	if (wire_encode(&buffer, &error_reply_schema, &reply) == 0)
 		promise_answer(promise, &error_reply_schema, &buffer, NULL);
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 void promises_settle(struct promises *promises)

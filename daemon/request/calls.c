@@ -105,14 +105,13 @@ void handle_calls(struct sessions *sessions, const struct address *from, const s
 	size_t n = count_calls(sessions, from, request), left = MIN(n, (size_t)RECORDS_MAX),
 	       room = ARGUMENTS_SUM_MAX;
 	struct session *session = NULL;
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	struct call *call;
 	int r;
 
 	if (request->named.data && !session_named(sessions, from, request))
 		return;
 	reply.more = n - left;
-	msgpack_sbuffer_init(&buffer);
 	r = wire_put_array(&buffer, left);
 	while (!r && left > 0 && (session = sessions_next(sessions, from->uid, session))) {
 		if (!request_matches(session, request))
@@ -128,7 +127,6 @@ void handle_calls(struct sessions *sessions, const struct address *from, const s
 		client_error(sessions->clients, from, "internal", "out of memory");
 	else
 		client_send(sessions->clients, from, &calls_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 void handle_watch_calls(struct sessions *sessions, const struct address *from, const struct request *request)

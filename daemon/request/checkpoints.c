@@ -186,13 +186,12 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 	struct session *session = session_named(sessions, from, request);
 	struct checkpoints_reply reply = {.id = request->id};
 	struct checkpoint *checkpoint;
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	uint64_t n = 0;
 	int r;
 
 	if (!session)
 		return;
-	msgpack_sbuffer_init(&buffer);
 	r = wire_put_array(&buffer, session->history.n_automatic + session->history.n_named);
 	list_for_each (checkpoint, &session->history.checkpoints, node) {
 		struct checkpoint_record record = {
@@ -217,5 +216,4 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 		client_error(sessions->clients, from, "internal", "out of memory");
 	else
 		client_send(sessions->clients, from, &checkpoints_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
 }

@@ -145,18 +145,16 @@ void handle_open(struct sessions *sessions, const struct address *from, const st
 						       &(struct beginning){.code.data = NULL}, &made);
 	char name[SESSION_NAME_SIZE];
 	struct session_info info;
-	msgpack_sbuffer ended;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer ended = {0};
 
 	if (!session || (made && come_back(session, from, TELL_OPEN) != -ENOENT))
 		return;
 	info = session_record(session, from->uid, name);
 	info.id = request->id;
 	info.opened = made;
-	msgpack_sbuffer_init(&ended);
 	if (!session_put_ended(session, &ended))
 		info.ended = wire_bytes(&ended);
 	client_send(sessions->clients, from, &session_info_schema, &info);
-	msgpack_sbuffer_destroy(&ended);
 }
 
 /* Checks what can be checked without a session. Returns false when the client has been told. */
@@ -221,11 +219,10 @@ static void exec_in(struct sessions *sessions, const struct address *from, const
 		    struct session *session, bool made)
 {
 	const struct profile *profile = session->profile;
-	msgpack_sbuffer options;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer options = {0};
 	bool encoded, room;
 	struct cell *cell;
 
-	msgpack_sbuffer_init(&options);
 	encoded = !cell_options_put(&options, exec);
 	/* What it comes back with may wait in one that has just been made, and is not the client's. */
 	room = (made || session_room_for_cell(sessions, from, session)) &&
@@ -241,7 +238,6 @@ static void exec_in(struct sessions *sessions, const struct address *from, const
 		if (made)
 			session_end(session, "shutdown");
 	}
-	msgpack_sbuffer_destroy(&options);
 }
 
 void handle_exec(struct sessions *sessions, const struct address *from, const struct request *request)

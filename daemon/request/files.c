@@ -176,7 +176,7 @@ void handle_files(struct sessions *sessions, const struct address *from, const s
 	struct session *session = session_named(sessions, from, request);
 	_cleanup_(place_deinit) struct place place = PLACE_NONE;
 	struct files_reply reply = {.id = request->id};
-	msgpack_sbuffer records;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer records = {0};
 	int r;
 
 	if (!session || !reads(sessions, from))
@@ -186,7 +186,6 @@ void handle_files(struct sessions *sessions, const struct address *from, const s
 		refuse_outside(sessions, from, session, r, files->path);
 		return;
 	}
-	msgpack_sbuffer_init(&records);
 	if (!r)
 		r = file_list(&records, &reply.next, place.root, place.path, files->after);
 	reply.files = wire_bytes(&records);
@@ -196,7 +195,6 @@ void handle_files(struct sessions *sessions, const struct address *from, const s
 		refuse(sessions, from, r, files->path);
 	else
 		client_send(sessions->clients, from, &files_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&records);
 }
 
 static void get_answer(struct sessions *sessions, const struct address *from, const struct get_request *get, int fd,

@@ -30,14 +30,13 @@ void handle_list(struct sessions *sessions, const struct address *from, const st
 {
 	struct list_reply reply = {.id = request->id};
 	struct session *session = NULL;
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	size_t n = 0;
 	int r;
 
 	sessions_measure(sessions, from->uid);
 	while ((session = sessions_next(sessions, from->uid, session)))
 		n += is_listed(session);
-	msgpack_sbuffer_init(&buffer);
 	r = wire_put_array(&buffer, n);
 	while ((session = sessions_next(sessions, from->uid, session))) {
 		char name[SESSION_NAME_SIZE];
@@ -54,7 +53,6 @@ void handle_list(struct sessions *sessions, const struct address *from, const st
 		client_error(sessions->clients, from, "internal", "out of memory");
 	else
 		client_send(sessions->clients, from, &list_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 /* ---- the daemon ---- */
@@ -113,13 +111,9 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 	};
 	struct session *session;
 	struct nursery *nursery;
-	msgpack_sbuffer names, languages, loading, times;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer names = {0}, languages = {0}, loading = {0}, times = {0};
 	int r;
 
-	msgpack_sbuffer_init(&names);
-	msgpack_sbuffer_init(&languages);
-	msgpack_sbuffer_init(&loading);
-	msgpack_sbuffer_init(&times);
 	r = wire_put_array(&names, sessions->config->n_profiles);
 	if (!r)
 		r = wire_put_array(&languages, sessions->config->n_profiles);
@@ -148,10 +142,6 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 		client_error(sessions->clients, from, "internal", "out of memory");
 	else
 		client_send(sessions->clients, from, &stats_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&names);
-	msgpack_sbuffer_destroy(&languages);
-	msgpack_sbuffer_destroy(&loading);
-	msgpack_sbuffer_destroy(&times);
 }
 
 void handle_hello(struct sessions *sessions, const struct address *from, const struct request *request)

@@ -134,15 +134,13 @@ static int put(struct listing *listing, const struct package_record *record, uin
 		.projects = wire_bytes(&record->projects),
 		.template = template,
 	};
-	msgpack_sbuffer names;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer names = {0};
 	int r;
 
-	msgpack_sbuffer_init(&names);
 	r = names_put(&names, listing, record->set);
 	set.sessions = wire_bytes(&names);
 	if (!r)
 		r = wire_encode_body(&listing->records, &package_set_schema, &set);
-	msgpack_sbuffer_destroy(&names);
 	return r;
 }
 
@@ -168,7 +166,7 @@ static void listing_send(struct sessions *sessions, const struct address *from, 
 {
 	struct packages_reply reply = {
 		.id = from->id, .path = bytes_of(listing->store->path), .more = listing->more};
-	msgpack_sbuffer array;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
 	int r = listing->error;
 
 	if (listing->all) {
@@ -176,7 +174,6 @@ static void listing_send(struct sessions *sessions, const struct address *from, 
 		reply.total = sessions->builds->config->packages_total;
 	}
 
-	msgpack_sbuffer_init(&array);
 	if (!r)
 		r = wire_put_array(&array, listing->n);
 	if (!r && listing->n > 0)
@@ -186,7 +183,6 @@ static void listing_send(struct sessions *sessions, const struct address *from, 
 		client_error(sessions->clients, from, "internal", "out of memory");
 	else
 		client_send(sessions->clients, from, &packages_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&array);
 }
 
 void handle_packages(struct sessions *sessions, const struct address *from, const struct request *request)

@@ -180,18 +180,16 @@ void handle_history(struct sessions *sessions, const struct address *from, const
 {
 	struct session *session = session_named(sessions, from, request);
 	struct history_reply reply = {.id = request->id};
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 
 	if (!session)
 		return;
-	msgpack_sbuffer_init(&buffer);
 	if (journal_put(&session->journal, session->at, request->history.n, &buffer)) {
 		client_error(sessions->clients, from, "internal", "out of memory");
 	} else {
 		reply.cells = wire_bytes(&buffer);
 		client_send(sessions->clients, from, &history_reply_schema, &reply);
 	}
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 /* ---- what is written between cells ---- */

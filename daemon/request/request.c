@@ -50,14 +50,12 @@ static void no_session_any_more(struct sessions *sessions, const struct address 
 				const struct ending *ending)
 {
 	char words[PAST_SENTENCE_SIZE];
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 
-	msgpack_sbuffer_init(&buffer);
 	ending_tell(&buffer, words, ending);
 	client_gone(sessions->clients, from, "no_session", wire_bytes(&buffer), ending->why,
 		    "there is no session \"%.*s\" any more: %s; open or exec makes one", (int)text.size, text.data,
 		    words);
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 void no_session(struct sessions *sessions, const struct address *from, const struct request *request)
@@ -84,19 +82,17 @@ static bool session_is_gone(struct sessions *sessions, const struct address *fro
 	const struct ending *ending;
 	char words[PAST_SENTENCE_SIZE];
 	struct bytes text = request->named;
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 
 	if (!birth || (request->session && request->session->birth == birth))
 		return false;
 	ending = past_find(&sessions->past, &request->name);
 	if (ending && ending->birth != birth)
 		ending = NULL;
-	msgpack_sbuffer_init(&buffer);
 	ending_tell(&buffer, words, ending);
 	client_gone(sessions->clients, from, "gone", wire_bytes(&buffer), ending ? ending->why : NULL,
 		    "the session \"%.*s\" that this is for is no more: %s; nothing has been done", (int)text.size,
 		    text.data, words);
-	msgpack_sbuffer_destroy(&buffer);
 	return true;
 }
 

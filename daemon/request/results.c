@@ -67,10 +67,9 @@ void handle_results(struct sessions *sessions, const struct address *from, const
 	struct results_reply reply = {.id = request->id};
 	struct list *cells = promises_cells_of(sessions->promises, request->name.owner, request->name.id);
 	struct promise *promise;
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	int r;
 
-	msgpack_sbuffer_init(&buffer);
 	r = wire_put_array(&buffer, list_size(cells));
 	list_for_each (promise, cells, cells) {
 		const struct result_record record = record_of(promise);
@@ -83,5 +82,4 @@ void handle_results(struct sessions *sessions, const struct address *from, const
 		client_error(sessions->clients, from, "internal", "out of memory");
 	else
 		client_send(sessions->clients, from, &results_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
 }

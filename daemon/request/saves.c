@@ -50,10 +50,9 @@ static bool add(void *userdata, const struct saved_listed *listed)
 static void listing_send(struct sessions *sessions, const struct address *from, const struct listing *listing)
 {
 	struct saves_reply reply = {.id = from->id, .more = listing->more};
-	msgpack_sbuffer array;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
 	int r = listing->error;
 
-	msgpack_sbuffer_init(&array);
 	if (!r)
 		r = wire_put_array(&array, listing->n);
 	if (!r && listing->n > 0)
@@ -63,7 +62,6 @@ static void listing_send(struct sessions *sessions, const struct address *from, 
 		client_error(sessions->clients, from, "internal", "out of memory");
 	else
 		client_send(sessions->clients, from, &saves_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&array);
 }
 
 static void nothing_saved(struct sessions *sessions, const struct address *from, struct bytes text)

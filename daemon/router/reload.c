@@ -85,12 +85,11 @@ static int settings_read(struct router *router, struct config **configp, struct 
 static void tell(struct router *router, const struct address *asker, const struct changes *changes)
 {
 	struct reload_reply reply = {.path = bytes_of(router->config->path)};
-	msgpack_sbuffer array;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
 	int r;
 
 	if (!asker)
 		return;
-	msgpack_sbuffer_init(&array);
 	r = wire_put_array(&array, changes->n);
 	if (!r && changes->n > 0)
 		r = msgpack_sbuffer_write(&array, changes->records.data, changes->records.size);
@@ -101,7 +100,6 @@ static void tell(struct router *router, const struct address *asker, const struc
 			     "the new settings are in force; no memory is left to list the changes");
 	else
 		client_send(&router->clients, asker, &reload_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&array);
 }
 
 static void refuse(struct router *router, const struct address *asker, const struct config_error *error)

@@ -334,15 +334,13 @@ static void wanted_request(struct nursery *nursery)
 static void hurry(struct nursery *nursery)
 {
 	const struct hurry_message message = {0};
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 
 	if (nursery->state != NURSERY_WARMING || nursery->hurried || !anybody_waits(nursery))
 		return;
 	nursery->hurried = true;
-	msgpack_sbuffer_init(&buffer);
 	if (!wire_encode(&buffer, &hurry_message_schema, &message))
 		(void)channel_send(nursery->channel, wire_bytes(&buffer), NULL, 0);
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 /* ---- whose it is ---- */

@@ -190,14 +190,12 @@ static int request_send(struct warden *warden, int template_channel, const int *
 {
 	struct warden_message message = {
 		.serial = warden->serial, .workspace = bytes_of(warden->workspace), .uid = warden->uid};
-	msgpack_sbuffer buffer;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	int r;
 
-	msgpack_sbuffer_init(&buffer);
 	r = wire_encode(&buffer, &warden_message_schema, &message);
 	if (!r)
 		r = channel_send(template_channel, wire_bytes(&buffer), fds, n_fds);
-	msgpack_sbuffer_destroy(&buffer);
 	return r;
 }
 
@@ -321,16 +319,14 @@ static int put_still(msgpack_sbuffer *array, const struct warden *warden, const 
 int warden_bring_files(struct warden *warden, const struct tenant *tenant, const char *directory, uint64_t number)
 {
 	struct bring_files_message message = {.serial = number, .directory = bytes_of(directory)};
-	msgpack_sbuffer still;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer still = {0};
 	int r;
 
 	warden_touch(warden);
-	msgpack_sbuffer_init(&still);
 	r = put_still(&still, warden, tenant);
 	message.still = wire_bytes(&still);
 	if (!r)
 		r = peer_say(&warden->peer, &bring_files_message_schema, &message, 0, NULL, 0);
-	msgpack_sbuffer_destroy(&still);
 	return r;
 }
 

@@ -230,15 +230,13 @@ static bool lock_is_plain(const char *lock)
 static int wanted_write(struct builder *builder)
 {
 	char path[PATH_SIZE + 100];
-	msgpack_sbuffer wanted, pins;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer wanted = {0}, pins = {0};
 	struct bytes name, line;
 	char *lock = NULL;
 	const char *at;
 	size_t cursor = 0;
 	int r = 0;
 
-	msgpack_sbuffer_init(&wanted);
-	msgpack_sbuffer_init(&pins);
 	while (!r && wire_next_string(builder->order.requirements, &cursor, &line))
 		r = put_line(&wanted, line);
 	snprintf(path, sizeof(path), "sets/%s/lock", builder->order.base);
@@ -256,8 +254,6 @@ static int wanted_write(struct builder *builder)
 	if (!r)
 		r = file_write(builder->work, WORK_PINS, pins.data, 0444);
 	free(lock);
-	msgpack_sbuffer_destroy(&wanted);
-	msgpack_sbuffer_destroy(&pins);
 	return r;
 }
 
@@ -346,16 +342,14 @@ static int cage_begin(struct builder *builder)
 		.level = BYTES("landlock"),
 	};
 	struct cage_report report = {0};
-	msgpack_sbuffer places;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer places = {0};
 	struct cage *cage = NULL;
 	int pair[2], r;
 
-	msgpack_sbuffer_init(&places);
 	r = cache_put(builder, &places);
 	configure.places = wire_bytes(&places);
 	if (!r)
 		r = cage_prepare(&cage, &configure, config_places(&builder->order), &report);
-	msgpack_sbuffer_destroy(&places);
 	if (r)
 		return fail(builder, "no cage to install packages in: %s",
 			    report.reason[0] ? report.reason : strerror(-r));
@@ -477,17 +471,15 @@ static int denied(struct builder *builder, struct bytes name)
 static int set_name(struct builder *builder)
 {
 	struct utsname host;
-	msgpack_sbuffer text;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer text = {0};
 	int r;
 
 	if (uname(&host) < 0)
 		return -errno;
-	msgpack_sbuffer_init(&text);
 	r = put_line(&text, BYTES(LAYOUT)) || put_line(&text, bytes_of(host.machine)) ||
 	    put_line(&text, bytes_of(builder->order.python)) || put_line(&text, bytes_of(builder->lock));
 	if (!r)
 		(void)sha256_hex(builder->set, wire_bytes(&text));
-	msgpack_sbuffer_destroy(&text);
 	return r ? -ENOMEM : 0;
 }
 

@@ -228,17 +228,15 @@ void states_compare(struct states *states, const struct compare_files_message *c
 	const struct kept_state *since = state_find(states, compare->since),
 				*until = state_find(states, compare->until);
 	struct files_compared_message compared = {.serial = compare->serial};
-	msgpack_sbuffer array;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
 	int r;
 
-	msgpack_sbuffer_init(&array);
 	r = since && until ? differences_put(&array, &compared.more, since->manifest, until->manifest) : -ESTALE;
 	if (r)
 		compared.why = bytes_of(r == -ESTALE ? NOT_KEPT : strerror(-r));
 	else
 		compared.files = wire_bytes(&array);
 	states->listener->on_compared(states->userdata, &compared);
-	msgpack_sbuffer_destroy(&array);
 }
 
 static int directory_make(int parent, const char *name)
@@ -340,12 +338,11 @@ static const char *const change_names[_REVERT_CHANGE_N] = {
 /* The first of them, as an array, if there are any. */
 static void put_changes(msgpack_sbuffer *array, const struct revert *revert, uint64_t *more)
 {
-	msgpack_sbuffer records;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer records = {0};
 	enum revert_change change;
 	const char *path;
 	size_t n = 0;
 
-	msgpack_sbuffer_init(&records);
 	for (size_t i = 0; (path = revert_done(revert, i, &change)); i++) {
 		const struct file_back record = {.path = bytes_of(path), .change = bytes_of(change_names[change])};
 
@@ -359,7 +356,6 @@ static void put_changes(msgpack_sbuffer *array, const struct revert *revert, uin
 	}
 	if (n > 0 && wire_put_array(array, n) == 0)
 		(void)msgpack_sbuffer_write(array, records.data, records.size);
-	msgpack_sbuffer_destroy(&records);
 }
 
 static void bring_say(struct states *states, struct job *job, int r, const char *why)
@@ -368,15 +364,13 @@ static void bring_say(struct states *states, struct job *job, int r, const char 
 					  .directory = bytes_of(job->place->name),
 					  .why = bytes_of(why),
 					  .refused = r != 0};
-	msgpack_sbuffer array;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
 
-	msgpack_sbuffer_init(&array);
 	if (!r)
 		put_changes(&array, &job->revert, &back.more);
 	if (array.size > 0)
 		back.files = wire_bytes(&array);
 	states->listener->on_back(states->userdata, &back);
-	msgpack_sbuffer_destroy(&array);
 }
 
 /* What is there now is known from here on, and is that state: also when it is wanted again. */

@@ -65,7 +65,7 @@ static PyObject *call(PyObject *module, PyObject *args)
 {
 	struct call_message message = {.number = last.number + 1};
 	PyObject *arguments, *out, *waiter;
-	msgpack_sbuffer packed;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer packed = {0};
 	const char *name;
 	Py_ssize_t size;
 	int again, r;
@@ -75,7 +75,6 @@ static PyObject *call(PyObject *module, PyObject *args)
 		return NULL;
 	message.again = again;
 	message.function = (struct bytes){.data = name, .size = (size_t)size};
-	msgpack_sbuffer_init(&packed);
 	r = pack_object(&packed, arguments, PACK_DEPTH_CALL);
 	message.arguments = wire_bytes(&packed);
 	if (!r && wire_scan(message.arguments, WIRE_DEPTH_MAX, PARTS_MAX) == 0) {
@@ -88,7 +87,6 @@ static PyObject *call(PyObject *module, PyObject *args)
 		last.number++;
 		r = tell_for(out, waiter, &message);
 	}
-	msgpack_sbuffer_destroy(&packed);
 	return r ? NULL : none();
 }
 

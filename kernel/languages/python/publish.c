@@ -19,7 +19,7 @@ static PyObject *publish(PyObject *module, PyObject *args)
 {
 	struct display_message shown = {.data = {.data = NULL}};
 	PyObject *data, *metadata, *display_id;
-	msgpack_sbuffer packed;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer packed = {0};
 	int update, clear, r;
 
 	if (!PyArg_ParseTuple(args, "O!OOpp", &PyDict_Type, &data, &metadata, &display_id, &update, &clear))
@@ -30,12 +30,10 @@ static PyObject *publish(PyObject *module, PyObject *args)
 	shown.clear = clear;
 	if (PyErr_Occurred())
 		return NULL;
-	msgpack_sbuffer_init(&packed);
 	r = pack_object(&packed, data, PACK_DEPTH);
 	shown.data = wire_bytes(&packed);
 	if (!r)
 		r = python_told(interpreter_show(&display_message_schema, &shown));
-	msgpack_sbuffer_destroy(&packed);
 	if (r && !PyErr_Occurred())
 		PyErr_SetString(PyExc_OSError, "it could not be sent");
 	if (r)

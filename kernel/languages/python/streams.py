@@ -31,11 +31,11 @@ class _Stream:
         self._flush()
 
 
-class BinaryStream(_Stream, io.BufferedIOBase):  # type: ignore[misc]
+class BinaryStream(_Stream, io.BufferedIOBase):
     pass
 
 
-class TextStream(_Stream, io.TextIOBase):  # type: ignore[misc]
+class TextStream(_Stream, io.TextIOBase):
     encoding = "utf-8"
     line_buffering = False
     write_through = False
