@@ -158,8 +158,9 @@ struct lair_exec {
 	bool values;	       /* an error has the values of small local variables */
 	const char *figure;    /* the format of figures: "png" or "svg"; NULL: png */
 	const char *directory; /* the cell's working directory, in the workspace; NULL: where the session is */
-	const char *const *env; /* NAME=value for this cell only, ended by NULL; or NULL */
-	const char *notebook;	/* how a notebook wants it run, in JSON: proto/PROTOCOL.md, "Cells of notebooks" */
+	const char *const *env;	 /* NAME=value for this cell only, ended by NULL; or NULL */
+	const char *const *argv; /* sys.argv for this cell only, ended by NULL; NULL: as it is */
+	const char *notebook;	 /* how a notebook wants it run, in JSON: proto/PROTOCOL.md, "Cells of notebooks" */
 	/* Projects that are installed in the session before the cell runs, each with its versions ("polars",
 	 * "duckdb==1.*"), ended by NULL; or NULL. The cell's time stands still meanwhile. */
 	const char *const *packages;

@@ -30,8 +30,9 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, STR, profile, OPTIONAL)                                                                               \
 	F(m, STR, key, OPTIONAL)
 /* A cell: its code and its options, which the daemon keeps in this form, writes down and hands to the interpreter.
- * figure: png or svg. values: show small locals in errors. env: array of "NAME=value". directory: where to run.
- * again: calls may repeat what was done before. notebook: JSON, how a notebook wants the cell to be run. */
+ * figure: png or svg. values: show small locals in errors. env: array of "NAME=value". argv: array of str, as
+ * sys.argv. directory: where to run. again: calls may repeat what was done before. notebook: JSON, how a notebook
+ * wants the cell to be run. */
 #define CELL_OPTIONS_FIELDS(F, m)                                                                                  \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
@@ -44,7 +45,8 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, RAW, functions, OPTIONAL)                                                                             \
 	F(m, FLAG, again, OPTIONAL)                                                                                \
 	F(m, STR, notebook, OPTIONAL)                                                                              \
-	F(m, RAW, packages, OPTIONAL)
+	F(m, RAW, packages, OPTIONAL)                                                                              \
+	F(m, RAW, argv, OPTIONAL)
 #define EXEC_FIELDS(F, m)                                                                                          \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, STR, profile, OPTIONAL)                                                                               \

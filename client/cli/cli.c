@@ -126,6 +126,9 @@ int cli_args_check(const struct cli *cli)
 
 	if (cli->n_args < verb->args_min)
 		return cli_usage(cli, "%s: expected %s", verb->name, verb->usage);
+	if (cli->n_args > verb->args_max && verb->args_max == 0 && verb_meant(verb->name))
+		return cli_usage(cli, "%s takes no argument; did you mean lair %s %s?", verb->name,
+				 verb_meant(verb->name), cli->args[0]);
 	if (cli->n_args > verb->args_max)
 		return cli_usage(cli, "%s: \"%s\" is one argument too many; expected %s", verb->name,
 				 cli->args[verb->args_max], *verb->usage ? verb->usage : "none");

@@ -39,6 +39,8 @@ enum {
 	WITH_TOOLS = 16384,
 	WITH_FORMAT = 32768,
 	WITH_CONFIG = 65536,
+	WITH_RULES = 131072, /* of a profile */
+	WITH_CELL = 262144,  /* no flag: its --timeout is that of cells */
 	ON_SESSION = 524288, /* no flag: its first argument is a session */
 	WITH_KILL = 1048576,
 	WITH_INSTRUCTIONS = 2097152,
@@ -49,6 +51,7 @@ enum {
 	WITH_SERVE = 67108864,
 	WITH_FUNCTIONS = 134217728,
 	WITH_ANSWER = 268435456,
+	WITH_LOG = 536870912,
 	WITH_SERVERS = 1073741824,
 };
 /* The last bits are no int. */
@@ -90,7 +93,7 @@ struct cli {
 		*certificate, *certificate_key, *sessions, *requests, *rate;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, share, keep_files, at_call, source, print_config, no_start, help, version, kill,
-		instructions, longer, once, serve, approve, user, sys_prefix, by_path;
+		instructions, longer, once, serve, approve, user, sys_prefix, by_path, follow;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
 	char names[2][CLI_NAME_SIZE]; /* of sessions, if these differ from the arguments */
@@ -117,9 +120,16 @@ void flags_print(const struct verb *verb, FILE *out);
 const char *flag_argument(const struct verb *verb, const char *word);
 void flags_each(const struct verb *verb, void (*fn)(void *userdata, const char *name, const char *help),
 		void *userdata);
-/* main.c: the verbs in turn, NULL after the last; and by name. One without a summary is not for people. */
+/* main.c: the verbs in turn, NULL after the last. One without a summary is not for people. */
 const struct verb *verb_at(size_t i);
-const struct verb *verb_named(const char *name);
+/* tried.c: a verb by its name or by an alias, which may stand for a flag of it, too; else NULL in *flagp. */
+const struct verb *verb_named(const char *name, const char **flagp);
+/* The aliases of a verb in turn, NULL after the last. *cursor begins at 0. */
+const char *verb_alias(const struct verb *verb, size_t *cursor);
+/* The verb that people mean by @word; NULL: not known. */
+const char *verb_meant(const char *word);
+/* Say that there is no such verb, and which may be meant. Returns EXIT_USAGE. */
+int verb_unknown(const struct cli *cli, const char *word);
 
 /* cli.c: a usage error. Returns EXIT_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) _printf_(2, 3);
@@ -209,6 +219,7 @@ int verb_stop(struct cli *cli);
 int verb_reload(struct cli *cli);
 int verb_upgrade(struct cli *cli);
 int verb_status(struct cli *cli);
+int verb_logs(struct cli *cli);
 int verb_doctor(struct cli *cli);
 int verb_version(struct cli *cli);
 int verb_words(struct cli *cli);

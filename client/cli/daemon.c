@@ -145,6 +145,30 @@ int verb_status(struct cli *cli)
 	return cli->json ? status_json(cli, lair_counters(call)) : status_print(cli, lair_counters(call));
 }
 
+/* ---- logs ---- */
+
+/* The log of a daemon that lair has started lies beside its socket (lib/start.c). Others log to stderr, which is
+ * somebody else's to keep. */
+int verb_logs(struct cli *cli)
+{
+	char path[PATH_MAX];
+	const char *slash;
+	int r = cli_connect(cli, NEED_NOTHING);
+
+	if (r)
+		return r;
+	slash = strrchr(lair_socket(cli->lair), '/');
+	snprintf(path, sizeof(path), "%.*s/laird.log", slash ? (int)(slash - lair_socket(cli->lair)) : 1,
+		 slash ? lair_socket(cli->lair) : ".");
+	if (access(path, R_OK) < 0)
+		return cli_fail(
+			cli, "gone",
+			"%s: %s; a laird that systemd has started logs to the journal: journalctl -u laird%s", path,
+			strerror(errno), cli->follow ? " -f" : "");
+	(void)execlp("tail", "tail", "-n", "+1", cli->follow ? "-F" : "--", path, NULL);
+	return cli_fail(cli, "error", "tail: %s", strerror(errno));
+}
+
 /* ---- stop ---- */
 
 static bool gone_by_polling(pid_t pid, double timeout)

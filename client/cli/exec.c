@@ -26,11 +26,16 @@ static int code_read(struct cli *cli, const char *path, char **codep, size_t *si
 /* Where the code comes from; @path is NULL if the argument itself is the code. */
 static int code_source(struct cli *cli, const char **pathp)
 {
-	if (cli->file && cli->n_args)
+	bool takes_arguments = cli->verb->args_max > 1;
+
+	if (cli->file && cli->n_args && !takes_arguments)
 		return cli_usage(cli, "%s: either CODE or -f FILE", cli->verb->name);
 	if (!cli->file && !cli->n_args)
 		return cli_usage(cli, "%s: expected CODE, -f FILE, or - for stdin", cli->verb->name);
 	*pathp = cli->file ? cli->file : strcmp(cli->args[0], "-") == 0 ? "-" : NULL;
+	if (!*pathp && cli->n_args > 1)
+		return cli_usage(cli, "%s: \"%s\" is one argument too many; expected %s, with the code in quotes",
+				 cli->verb->name, cli->args[1], cli->verb->usage);
 	return 0;
 }
 
@@ -140,6 +145,12 @@ int verb_exec(struct cli *cli)
 	exec.profile = cli->profile;
 	exec.timeout = cli->timeout;
 	exec.key = cli->key;
+	/* The words before the arguments, FILE or -, are what Python has as the first one. Their place in front of
+	 * the arguments is that of a word that has been read. */
+	if (cli->file)
+		*--cli->args = (char *)(uintptr_t)cli->file;
+	exec.argv = cli->file || cli->n_args > 1 ? (const char *const *)cli->args : NULL;
+	cli->args += cli->file != NULL;
 	r = cli_code(cli, &exec.code, &read);
 	if (!r)
 		r = offer_new(&offer, cli);

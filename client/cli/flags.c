@@ -14,20 +14,26 @@ struct flag {
 	enum flag_type type;
 	const char *name, *argument;
 	size_t offset;
-	uint64_t with; /* 0: every verb takes it */
+	uint64_t with; /* 0: every verb takes it; with ALL_BUT: those without any of these */
 	const char *help;
 };
 
+#define ALL_BUT (1ull << 63)
 #define PLACE(member) offsetof(struct cli, member)
 
 static const struct flag flags[] = {
 	{'s', FLAG_TEXT, "session", "ID", PLACE(session), WITH_SESSION, "the session; made if it does not exist"},
-	{'f', FLAG_TEXT, "file", "FILE", PLACE(file), WITH_FILE,
-	 "take the code from FILE, - for stdin; jupyter: the connection file"},
-	{'p', FLAG_TEXT, "profile", "NAME", PLACE(profile), WITH_PROFILE,
-	 "the profile of new sessions; token: those that it may name, a,b,c"},
-	{'t', FLAG_SECONDS, "timeout", "TIME", PLACE(timeout), 0,
-	 "of a cell, or for the answer to any other request; 90, 1.5s, 200ms, 5m"},
+	{'f', FLAG_TEXT, "file", "FILE", PLACE(file), WITH_FILE, "take the code from FILE, - for stdin"},
+	{'f', FLAG_TEXT, "file", "FILE", PLACE(file), WITH_KERNEL, "run: the connection file"},
+	{'f', FLAG_ON, "follow", NULL, PLACE(follow), WITH_LOG, "and what comes, until Ctrl-C"},
+	{'p', FLAG_TEXT, "profile", "PROFILE", PLACE(profile), WITH_PROFILE, "the profile of new sessions"},
+	{'p', FLAG_TEXT, "profile", "PROFILE", PLACE(profile), WITH_RULES, "the profile whose rules it must keep"},
+	{'p', FLAG_TEXT, "profile", "PROFILES", PLACE(profile), WITH_TOKEN,
+	 "the profiles that it may name, the default first; a,b,c"},
+	{'t', FLAG_SECONDS, "timeout", "TIME", PLACE(timeout), WITH_CELL,
+	 "stop a cell after this time; 90, 1.5s, 200ms, 5m"},
+	{'t', FLAG_SECONDS, "timeout", "TIME", PLACE(timeout), ALL_BUT | WITH_CELL | AT_PROMPT,
+	 "wait this long for the answer; 90, 1.5s, 200ms, 5m"},
 	{'j', FLAG_ON, "json", NULL, PLACE(json), 0, "answer with one JSON document on stdout"},
 	{'l', FLAG_ON, "stream", NULL, PLACE(stream), WITH_STREAM,
 	 "with --json: one document a line, output first, as it comes"},
@@ -42,8 +48,9 @@ static const struct flag flags[] = {
 	{'B', FLAG_ON, "keep-files", NULL, PLACE(keep_files), WITH_BACK, "files stay as they are"},
 	{'A', FLAG_ON, "at-call", NULL, PLACE(at_call), WITH_BRANCH,
 	 "in the middle of the cell that waits for calls; both go on"},
-	{'k', FLAG_TEXT, "key", "KEY", PLACE(key), WITH_KEY,
-	 "the key of the cell; exec runs nothing for a key that was used, and gives that result"},
+	{'k', FLAG_TEXT, "key", "KEY", PLACE(key), WITH_KEY, "the key of the cell"},
+	{'k', FLAG_TEXT, "key", "KEY", PLACE(key), WITH_OPTIONS,
+	 "a key for the cell; if it was used, nothing is run, and that result is given"},
 	{'i', FLAG_TEXT, "figures", "DIR", PLACE(figures), WITH_FIGURES, "save the figures it shows in DIR"},
 	{'y', FLAG_TEXT, "color", "WHEN", PLACE(color), WITH_COLOR,
 	 "always, never, or auto: on a terminal, unless NO_COLOR is set"},
@@ -136,6 +143,8 @@ static bool flag_belongs(const struct flag *flag, const struct verb *verb)
 {
 	if (!flag->letter)
 		return false;
+	if (flag->with & ALL_BUT)
+		return !verb || !(verb->flags & flag->with);
 	if (flag->with == 0)
 		return !verb || !(verb->flags & AT_PROMPT);
 	return verb && (verb->flags & flag->with);

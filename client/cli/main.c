@@ -7,12 +7,12 @@
 static int verb_help(struct cli *cli);
 
 static const struct verb verbs[] = {
-	{"exec", "[-s ID] CODE | -f FILE | -", "run code in a session, or in one made for it",
-	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_OPTIONS |
+	{"exec", "[-s ID] CODE | -f FILE [ARG...] | - [ARG...]", "run code in a session, or in one made for it",
+	 WITH_SESSION | WITH_PROFILE | WITH_CELL | WITH_FILE | WITH_STREAM | WITH_FIGURES | WITH_OPTIONS |
 		 WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS | WITH_ALLOW,
-	 0, 1, NEED_NOTHING, verb_exec},
+	 0, INT_MAX, NEED_NOTHING, verb_exec},
 	{"install", "ID PACKAGE...", "install packages in a session; its variables stay, and undo takes them back",
-	 ON_SESSION | WITH_PROFILE | WITH_COLOR, 2, INT_MAX, NEED_STARTED, verb_install},
+	 ON_SESSION | WITH_CELL | WITH_PROFILE | WITH_COLOR, 2, INT_MAX, NEED_STARTED, verb_install},
 	{"attach", "ID CELL | [ID] --key KEY | KEY", "wait for a cell that runs, or get its result again",
 	 ON_SESSION | WITH_STREAM | WITH_KEY | WITH_FIGURES | WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS |
 		 WITH_ALLOW,
@@ -25,16 +25,16 @@ static const struct verb verbs[] = {
 	 "answer a call instead of the program that offers the function; VALUE is JSON, - for stdin",
 	 ON_SESSION | WITH_KEY | WITH_ANSWER, 1, 3, NEED_RUNNING, verb_answer},
 	{"repl", "[-s ID]", "a Python prompt in a session",
-	 WITH_SESSION | WITH_PROFILE | WITH_FIGURES | WITH_PROMPT_OPTIONS | WITH_COLOR | WITH_FUNCTIONS |
-		 WITH_SERVERS | WITH_ALLOW,
+	 WITH_SESSION | WITH_PROFILE | WITH_CELL | WITH_FIGURES | WITH_PROMPT_OPTIONS | WITH_COLOR |
+		 WITH_FUNCTIONS | WITH_SERVERS | WITH_ALLOW,
 	 0, 0, NEED_STARTED, verb_repl},
 	{"open", "ID", "make a session, or see that it is there", ON_SESSION | WITH_PROFILE, 1, 1, NEED_STARTED,
 	 verb_open},
 	{"top", "", "watch your sessions, the busiest first", WITH_TOP, 0, 0, NEED_RUNNING, verb_top},
 	{"ls", "", "list your sessions", WITH_LONG, 0, 0, NEED_RUNNING, verb_ls},
 	{"info", "ID", "show all about a session", ON_SESSION, 1, 1, NEED_RUNNING, verb_info},
-	{"interrupt", "ID", "interrupt the cell that a session runs", ON_SESSION | WITH_KILL, 1, 1, NEED_RUNNING,
-	 verb_interrupt},
+	{"interrupt", "ID", "interrupt the cell that a session runs; kill: --kill", ON_SESSION | WITH_KILL, 1, 1,
+	 NEED_RUNNING, verb_interrupt},
 	{"reset", "ID", "give a session a fresh interpreter; its files stay", ON_SESSION | WITH_KEEP, 1, 1,
 	 NEED_RUNNING, verb_reset},
 	{"close", "ID", "end a session", ON_SESSION, 1, 1, NEED_RUNNING, verb_close},
@@ -46,7 +46,7 @@ static const struct verb verbs[] = {
 	{"history", "ID [N]", "list the cells a session has run, or the last N", ON_SESSION, 1, 2, NEED_RUNNING,
 	 verb_history},
 	{"check", "[-p PROFILE] CODE | -f FILE | -", "say whether code compiles and keeps its profile's rules",
-	 WITH_PROFILE | WITH_FILE, 0, 1, NEED_NOTHING, verb_check},
+	 WITH_RULES | WITH_FILE, 0, 1, NEED_NOTHING, verb_check},
 	{"undo", "ID [N] [--keep-files]", "go back to the state before a session's last cell, or N states",
 	 ON_SESSION | WITH_BACK, 1, 2, NEED_RUNNING, verb_undo},
 	{"checkpoint", "ID [NAME]", "keep the state a session is in", ON_SESSION, 1, 2, NEED_RUNNING,
@@ -75,13 +75,14 @@ static const struct verb verbs[] = {
 	 "copy a file of the daemon's host into a session, if the profile's import allows it", ON_SESSION, 2, 3,
 	 NEED_RUNNING, verb_copy_in},
 	{"mcp", "", "serve sessions as tools, over stdin and stdout, by the Model Context Protocol",
-	 WITH_SESSION | WITH_PROFILE | WITH_TOOLS | WITH_CONFIG | WITH_INSTRUCTIONS | WITH_SERVERS | WITH_ALLOW, 0,
-	 0, NEED_NOTHING, verb_mcp},
+	 WITH_SESSION | WITH_PROFILE | WITH_CELL | WITH_TOOLS | WITH_CONFIG | WITH_INSTRUCTIONS | WITH_SERVERS |
+		 WITH_ALLOW,
+	 0, 0, NEED_NOTHING, verb_mcp},
 	{"jupyter", "install | run -f FILE", "install sessions as a kernel for notebooks, or be that kernel",
-	 WITH_SESSION | WITH_PROFILE | WITH_FILE | WITH_KERNEL, 1, 1, NEED_NOTHING, verb_jupyter},
+	 WITH_SESSION | WITH_PROFILE | WITH_KERNEL, 1, 1, NEED_NOTHING, verb_jupyter},
 	{"serve", "", "serve sessions over HTTP", WITH_HTTP, 0, 0, NEED_NOTHING, verb_serve},
-	{"token", "add NAME | list | revoke NAME", "say who may use lair serve", WITH_TOKEN | WITH_PROFILE, 1, 2,
-	 NEED_NOTHING, verb_token},
+	{"token", "add NAME | list | revoke NAME", "say who may use lair serve", WITH_TOKEN, 1, 2, NEED_NOTHING,
+	 verb_token},
 	{"tools", "", "print the schemas of the tools of lair mcp, for the API of a model",
 	 WITH_TOOLS | WITH_FORMAT | WITH_PROFILE | WITH_INSTRUCTIONS, 0, 0, NEED_NOTHING, verb_tools},
 	{"servers", "FILE", "list the tools of the MCP servers in FILE, as functions", WITH_ALLOW | WITH_SERVE, 1,
@@ -96,6 +97,7 @@ static const struct verb verbs[] = {
 	{"upgrade", "", "have the daemon go on with the build that is installed now; sessions stay", 0, 0, 0,
 	 NEED_NOTHING, verb_upgrade},
 	{"status", "", "say whether the daemon runs, and how it fares", 0, 0, 0, NEED_NOTHING, verb_status},
+	{"logs", "", "print the log of a daemon that lair has started", WITH_LOG, 0, 0, NEED_NOTHING, verb_logs},
 	{"doctor", "", "say how strong a cage this host gives, and what would make it stronger", 0, 0, 0,
 	 NEED_NOTHING, verb_doctor},
 	{"version", "", "say which version this is", 0, 0, 0, NEED_NOTHING, verb_version},
@@ -108,22 +110,44 @@ const struct verb *verb_at(size_t i)
 	return i < ARRAY_SIZE(verbs) ? &verbs[i] : NULL;
 }
 
-const struct verb *verb_named(const char *name)
+/* The verbs as people look for them: each is in one group. */
+static const struct {
+	const char *title, *example, *verbs;
+} groups[] = {
+	{"Run code", "lair exec -s demo 'x = 41'", "exec repl install check attach results"},
+	{"Sessions", "lair ls", "open ls info top interrupt reset close"},
+	{"Look into a session", "lair vars demo", "vars inspect complete history files put get copy-in"},
+	{"Go back, branch, save", "lair undo demo",
+	 "undo diff checkpoint checkpoints restore drop branch save load saves"},
+	{"For other programs", "lair mcp --print-config", "mcp jupyter serve token tools servers calls answer"},
+	{"The daemon", "lair status", "start stop status logs reload upgrade packages doctor version help"},
+};
+
+static void help_line(FILE *out, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (strcmp(verbs[i].name, name) == 0)
-			return &verbs[i];
-	return NULL;
+	const char *flag, *alias, *before = " (also ";
+	const struct verb *verb = verb_named(name, &flag);
+	size_t cursor = 0;
+
+	fprintf(out, "  %-11s %s", verb->name, verb->summary);
+	for (; (alias = verb_alias(verb, &cursor)); before = ", ")
+		fprintf(out, "%s%s", before, alias);
+	fputs(*before == ',' ? ")\n" : "\n", out);
 }
 
 static void help_all(FILE *out)
 {
 	fputs("lair runs Python in sessions that remember, each in a cage of its own.\n\nusage: lair VERB "
-	      "[FLAG]...\n\n",
+	      "[FLAG]...\n",
 	      out);
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (verbs[i].summary)
-			fprintf(out, "  %-11s %s\n", verbs[i].name, verbs[i].summary);
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+		char words[160], *rest = NULL;
+
+		fprintf(out, "\n%s, as in: %s\n", groups[i].title, groups[i].example);
+		snprintf(words, sizeof(words), "%s", groups[i].verbs);
+		for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+			help_line(out, word);
+	}
 	fputs("\nFlags of every verb:\n", out);
 	flags_print(NULL, out);
 	fputs("\nlair VERB --help says more. lair exec exits with the returncode of the cell; 2 is a wrong command "
@@ -134,62 +158,27 @@ static void help_all(FILE *out)
 
 static void help_verb(const struct verb *verb, FILE *out)
 {
-	fprintf(out, "lair %s: %s\n\nusage: lair %s%s%s [FLAG]...\n\n", verb->name,
+	const char *alias, *before = "\nalso: lair ";
+	size_t cursor = 0;
+
+	fprintf(out, "lair %s: %s\n\nusage: lair %s%s%s [FLAG]...\n", verb->name,
 		verb->summary ? verb->summary : "for shells", verb->name, *verb->usage ? " " : "", verb->usage);
+	for (; (alias = verb_alias(verb, &cursor)); before = ", ")
+		fprintf(out, "%s%s", before, alias);
+	fprintf(out, "%s\n", cursor && *before == ',' ? "\n" : "");
 	flags_print(verb, out);
-}
-
-/* How many insertions, deletions, changes and swaps of neighbours turn one word into the other. Both must be
- * short. */
-static unsigned distance(const char *a, const char *b)
-{
-	enum { MAX_LENGTH = 15 };
-	unsigned d[MAX_LENGTH + 1][MAX_LENGTH + 1];
-	size_t n = strlen(a), m = strlen(b);
-
-	if (n > MAX_LENGTH || m > MAX_LENGTH)
-		return UINT32_MAX;
-	for (size_t i = 0; i <= n; i++) {
-		for (size_t j = 0; j <= m; j++) {
-			if (i == 0 || j == 0) {
-				d[i][j] = (unsigned)(i + j);
-				continue;
-			}
-			d[i][j] = MIN(MIN(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
-		}
-	}
-	return d[n][m];
-}
-
-static int verb_unknown(const struct cli *cli, const char *name)
-{
-	const struct verb *closest = NULL;
-	unsigned least = 3;
-
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		unsigned d = distance(name, verbs[i].name);
-
-		if (d < least) {
-			least = d;
-			closest = &verbs[i];
-		}
-	}
-	if (closest)
-		return cli_usage(cli, "there is no verb \"%s\"; did you mean %s?", name, closest->name);
-	return cli_usage(cli, "there is no verb \"%s\"", name);
 }
 
 static int verb_help(struct cli *cli)
 {
 	const struct verb *verb;
+	const char *flag;
 
 	if (cli->n_args == 0) {
 		help_all(stdout);
 		return 0;
 	}
-	verb = verb_named(cli->args[0]);
+	verb = verb_named(cli->args[0], &flag);
 	if (!verb)
 		return verb_unknown(cli, cli->args[0]);
 	help_verb(verb, stdout);
@@ -218,8 +207,19 @@ static int color_check(struct cli *cli)
 	return 0;
 }
 
+/* An alias may stand for a verb with a flag. */
+static int verb_flags(struct cli *cli, const char *flag)
+{
+	char *alias[] = {cli->args[0], (char *)(uintptr_t)flag, NULL}, **args = cli->args;
+	int r, n_args = cli->n_args;
+
+	r = flag ? flags_parse(cli, cli->verb, 2, alias) : 0;
+	return r ? r : flags_parse(cli, cli->verb, n_args, args);
+}
+
 static int run(struct cli *cli, int argc, char *argv[])
 {
+	const char *flag;
 	int r;
 
 	r = flags_parse(cli, NULL, argc, argv);
@@ -231,10 +231,10 @@ static int run(struct cli *cli, int argc, char *argv[])
 		help_all(stdout);
 		return 0;
 	}
-	cli->verb = verb_named(cli->args[0]);
+	cli->verb = verb_named(cli->args[0], &flag);
 	if (!cli->verb)
 		return verb_unknown(cli, cli->args[0]);
-	r = flags_parse(cli, cli->verb, cli->n_args, cli->args);
+	r = verb_flags(cli, flag);
 	if (!r && cli->help) {
 		help_verb(cli->verb, stdout);
 		return 0;

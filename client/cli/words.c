@@ -49,10 +49,16 @@ static void candidates(const struct line *line, const char *words)
 static void verbs_offer(const struct line *line)
 {
 	const struct verb *verb;
+	const char *alias;
 
-	for (size_t i = 0; (verb = verb_at(i)); i++)
+	for (size_t i = 0; (verb = verb_at(i)); i++) {
+		size_t cursor = 0;
+
 		if (verb->summary)
 			candidate(line, verb->name, verb->summary);
+		while ((alias = verb_alias(verb, &cursor)))
+			candidate(line, alias, verb->summary);
+	}
 }
 
 static void flag_offer(void *userdata, const char *name, const char *help)
@@ -86,6 +92,22 @@ static void sessions_offer(struct cli *cli, const struct line *line)
 	}
 }
 
+static void profiles_offer(struct cli *cli, const struct line *line)
+{
+	_cleanup_(call_freep) struct lair_call *call = NULL;
+	struct lair_text profile;
+	size_t cursor = 0;
+
+	if (!connected(cli) || cli_wait(cli, lair_stats(cli->lair, &call), &call))
+		return;
+	while (lair_next_text(lair_counters(call)->profiles, &cursor, &profile)) {
+		char name[128];
+
+		snprintf(name, sizeof(name), "%.*s", (int)profile.size, profile.data);
+		candidate(line, name, "profile");
+	}
+}
+
 static void checkpoints_offer(struct cli *cli, const struct line *line)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
@@ -114,6 +136,8 @@ static void kind_offer(struct cli *cli, const struct line *line, const char *kin
 			candidates(line, choices[i].words);
 	if (!strcmp(kind, "ID"))
 		sessions_offer(cli, line);
+	else if (!strcmp(kind, "PROFILE"))
+		profiles_offer(cli, line);
 	else if (!strcmp(kind, "VERB"))
 		verbs_offer(line);
 	else if (!strcmp(kind, "FILE") || !strcmp(kind, "DEST") || !strcmp(kind, "DIR") || !strcmp(kind, "PATH"))
@@ -154,7 +178,7 @@ static void kind_of_place(char kind[static 32], const struct verb *verb, int pla
 static void word_read(struct line *line, struct cli *cli, int i)
 {
 	const char *word = line->words[i];
-	const char *argument = *word == '-' ? flag_argument(line->verb, word) : NULL;
+	const char *argument = *word == '-' ? flag_argument(line->verb, word) : NULL, *flag;
 
 	if (line->option) {
 		/* Another socket is where to look. */
@@ -164,7 +188,7 @@ static void word_read(struct line *line, struct cli *cli, int i)
 	} else if (*word == '-') {
 		line->option = argument;
 	} else if (!line->verb) {
-		line->verb = verb_named(word);
+		line->verb = verb_named(word, &flag);
 		line->unknown |= !line->verb;
 	} else if (line->place++ == 0) {
 		line->first = i;

@@ -30,6 +30,7 @@ const struct exec_option exec_options[] = {
 	 .help = "first import again the modules that were edited in the workspace"},
 	{OPTION(WORDS, packages), .doors = DOOR_EXEC, .letter = 'w', .flag = "with", .argument = "PACKAGE",
 	 .help = "install it in the session first, unless it is there; polars, duckdb==1.*"},
+	{OPTION(WORDS, argv)},
 	{OPTION(FLAG, again), .doors = DOOR_EXEC | DOOR_PROMPT | DOOR_HTTP, .letter = 'a',
 	 .help = "its calls may repeat what was done before"},
 };

@@ -74,6 +74,7 @@ class Exec(Request):
     again: Flag = False
     notebook: Str | None = None
     packages: Raw = None
+    argv: Raw = None
     timeout: Real | None = None
     key: Str | None = None
     detach: Flag = False

@@ -10,7 +10,8 @@
 
 bool options_wanted(const struct cell_options *options)
 {
-	return options->figure.data || options->values || options->env.data || options->directory.data;
+	return options->figure.data || options->values || options->env.data || options->directory.data ||
+	       options->argv.data;
 }
 
 /* Takes over @argument, which may be NULL with an exception. */
@@ -37,7 +38,7 @@ static PyObject *directory_of(const struct cell_options *options)
 
 int options_set(const struct cell_options *options)
 {
-	PyObject *env, *directory, *done = NULL;
+	PyObject *env, *directory, *argv, *done = NULL;
 
 	if (call_with(HELPER_FIGURE_FORMAT,
 		      Py_BuildValue("s#", options->figure.data, (Py_ssize_t)options->figure.size)) < 0 ||
@@ -45,8 +46,10 @@ int options_set(const struct cell_options *options)
 		return -1;
 	env = unpack_strings(options->env);
 	directory = env ? directory_of(options) : NULL;
-	if (directory)
-		done = PyObject_CallFunctionObjArgs(helper(HELPER_ENTER), env, directory, NULL);
+	argv = directory ? unpack_strings(options->argv) : NULL;
+	if (argv)
+		done = PyObject_CallFunctionObjArgs(helper(HELPER_ENTER), env, directory, argv, NULL);
+	Py_XDECREF(argv);
 	Py_XDECREF(env);
 	Py_XDECREF(directory);
 	Py_XDECREF(done);

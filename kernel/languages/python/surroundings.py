@@ -1,6 +1,7 @@
-"""The surroundings of one cell: an environment and a directory, which are restored when it has ended, whatever it did."""
+"""The surroundings of one cell: an environment, a directory and arguments, which are restored when it has ended, whatever it did."""
 
 import os
+import sys
 from typing import Dict, List, Optional
 
 _environ = os.environ
@@ -9,10 +10,13 @@ _OSError = OSError
 
 _env: Dict[str, Optional[str]] = {}
 _cwd: Optional[str] = None
+_argv: Optional[List[str]] = None
 
 
-def enter(env: List[str], directory: Optional[str]) -> None:
-    global _cwd
+def enter(env: List[str], directory: Optional[str], argv: List[str]) -> None:
+    global _cwd, _argv
+    if argv:
+        _argv, sys.argv = sys.argv, argv
     for entry in env:
         name, _, value = entry.partition("=")
         _env.setdefault(name, _environ.get(name))
@@ -33,7 +37,9 @@ def columns() -> int:
 
 
 def leave() -> None:
-    global _cwd
+    global _cwd, _argv
+    if _argv is not None:
+        sys.argv, _argv = _argv, None
     for name, value in _env.items():
         if value is None:
             _environ.pop(name, None)
