@@ -27,11 +27,6 @@ def test_exec(daemon: Daemon) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "hello\n42\n", "")
 
 
-def test_exec_in_a_session(daemon: Daemon) -> None:
-    assert daemon.lair("exec", "-s", "a", "x = 41").stdout == ""
-    assert daemon.lair("exec", "--session", "a", "x + 1").stdout == "42\n"
-
-
 def test_exec_from_stdin_and_file(daemon: Daemon, tmp_path: Path) -> None:
     assert daemon.lair("exec", "-", input="x = 1\nx + 1\n").stdout == "2\n"
     path = tmp_path / "code.py"
@@ -83,26 +78,6 @@ def test_too_few_descriptors_are_said(daemon: Daemon) -> None:
         )
         assert result.returncode == 0 or "Too many open files" in result.stderr
         assert result.returncode in (0, TROUBLE), f"with {n} descriptors"
-
-
-def test_timeout(daemon: Daemon) -> None:
-    result = daemon.lair("exec", "--timeout", "300ms", "-s", "a", "while True: pass")
-    assert result.returncode == 124
-    assert "lair: the code was stopped after its 0.3 s; -t TIME sets another\n" in result.stderr
-    stubborn = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
-    result = daemon.lair("exec", "--timeout", "300ms", "-s", "a", stubborn)
-    assert result.returncode == 124 and "after its 0.3 s; -t TIME sets another\n" in result.stderr
-    assert daemon.lair_json("exec", "-t", "300ms", "while True: pass")["limit"] == 0.3
-    assert daemon.lair_json("exec", "1")["limit"] is None
-
-
-def test_a_reset_is_said(daemon: Daemon) -> None:
-    result = daemon.lair("exec", "-s", "a", "import os; os.abort()")
-    assert result.returncode == 134
-    assert result.stderr.splitlines()[-2:] == [
-        "lair: the interpreter crashed or was killed: signal 6",
-        "lair: the session was reset: all its variables and imports are lost, its files stay",
-    ]
 
 
 def test_output_comes_as_it_is_written(daemon: Daemon) -> None:
@@ -259,16 +234,6 @@ def test_exec_json(daemon: Daemon) -> None:
     assert document["duration_ms"] >= 0
 
 
-def test_exec_json_with_an_exception(daemon: Daemon) -> None:
-    result = daemon.lair("exec", "--json", "1/0")
-    document = json.loads(result.stdout)
-    assert result.returncode == document["returncode"] == 1
-    assert {"name", "value", "traceback", "frames"} <= set(document["error"])
-    assert document["error"]["name"] == "ZeroDivisionError"
-    assert document["session"] is None
-    assert document["cause"] == "error"
-
-
 def test_exec_json_is_one_document_whatever_is_printed(daemon: Daemon) -> None:
     result = daemon.lair("exec", "--json", "print('{}\\n[]'); import os; os.write(1, b'\\xff\\n')")
     document = json.loads(result.stdout)
@@ -325,21 +290,6 @@ def test_ls_json(daemon: Daemon) -> None:
     document = daemon.lair_json("ls")
     sessions = document["sessions"] if isinstance(document, dict) else document
     assert [session["session"] for session in sessions] == ["b", "a"]
-
-
-def test_reset(daemon: Daemon) -> None:
-    daemon.lair("exec", "-s", "a", "x = 1")
-    assert daemon.lair("reset", "a").returncode == 0
-    assert daemon.lair("exec", "-s", "a", "x").returncode == 1
-
-
-def test_interrupt(daemon: Daemon) -> None:
-    client = daemon.client()
-    client.open("a")
-    client.start("while True: pass", "a")
-    wait_until(lambda: client.info("a").state == "busy", "it runs")
-    assert daemon.lair("interrupt", "a").returncode == 0
-    wait_until(lambda: client.info("a").state == "idle", "it ends")
 
 
 @pytest.mark.parametrize("verb", ["info", "reset", "close", "interrupt"])
@@ -588,12 +538,6 @@ def test_repl_keeps_a_history(daemon: Daemon, terminal: Callable[..., Terminal])
     second.say("\x1b[A", "\n'remember me'")
     history = daemon.directory / "state" / "lair" / "history"
     assert history.stat().st_mode & 0o077 == 0
-
-
-def test_repl_survives_a_reset(terminal: Callable[..., Terminal]) -> None:
-    it = terminal("repl", "-s", "a")
-    it.say("import os; os.abort()", "the session was reset")
-    it.say("1 + 1", "\n2")
 
 
 def test_repl_from_a_pipe(daemon: Daemon) -> None:

@@ -50,29 +50,6 @@ def value(daemon: Daemon, code: str, session: str = "a") -> str:
 # ---- what is said after a roll-back ----
 
 
-@pytest.mark.parametrize(
-    ("code", "cause", "status"),
-    [
-        ("import os; os.abort()", "the interpreter crashed or was killed: signal 6", 134),
-        ("import os; os._exit(9)", "the code exited with status 9", 9),
-        ("import ctypes; ctypes.string_at(0)", "the interpreter crashed or was killed: signal 11", 139),
-        (DEAF, "the code was stopped after its 0.3 s; -t TIME sets another", 124),
-    ],
-)
-def test_a_roll_back_is_said(daemon: Daemon, code: str, cause: str, status: int) -> None:
-    cells(daemon, "x = 1", "x = 2")
-    result = daemon.lair("exec", "-s", "a", "-t", "300ms", code)
-    assert result.returncode == status
-    assert result.stderr.splitlines()[-2:] == [f"lair: {cause}", f"lair: {BACK_TO.format('after cell 2')}"]
-    assert value(daemon, "x") == "2"
-
-
-def test_a_roll_back_to_the_beginning(daemon: Daemon) -> None:
-    result = daemon.lair("exec", "-s", "a", "import os; os._exit(9)")
-    back = BACK_TO.format("before the first cell")
-    assert result.stderr == f"lair: the code exited with status 9\nlair: {back}\n"
-
-
 # It dies when its cell has been answered, and the next one has not come.
 DIES_LATER = """
 import os, time
@@ -97,30 +74,6 @@ def test_a_roll_back_between_two_cells_is_said(daemon: Daemon, code: str, said: 
     result = daemon.lair("exec", "-s", "a", code)
     assert result.stderr.splitlines()[-1] == f"lair: {BACK_TO.format('after cell 2')}{said}"
     assert value(daemon, "x") == "2"
-
-
-def test_a_roll_back_in_json(daemon: Daemon) -> None:
-    cells(daemon, "x = 1")
-    document = daemon.lair_json("exec", "-s", "a", "import os; os._exit(9)")
-    assert (document["state"], document["cause"], document["restored"]) == ("rolled_back", "exit", 1)
-    document = daemon.lair_json("exec", "-s", "a", "x")
-    assert (document["state"], document["restored"], document["unfaithful"]) == ("kept", None, None)
-
-
-def test_rolled_back_to_before_the_first_cell_is_no_null(daemon: Daemon) -> None:
-    document = daemon.lair_json("exec", "-s", "a", "import os; os._exit(9)")
-    assert (document["state"], document["restored"]) == ("rolled_back", 0)
-
-
-def test_without_checkpoints_it_is_a_reset(daemon: Daemon) -> None:
-    daemon.lair("open", "a", "--profile", "off")
-    document = daemon.lair_json("exec", "-s", "a", "import os; os._exit(9)")
-    assert (document["state"], document["restored"]) == ("reset", None)
-
-
-def test_a_one_shot_is_not_rolled_back(daemon: Daemon) -> None:
-    document = daemon.lair_json("exec", "import os; os._exit(9)")
-    assert (document["state"], document["restored"], document["unfaithful"]) == ("ended", None, None)
 
 
 def test_the_end_of_a_one_shot_is_said(daemon: Daemon) -> None:
@@ -149,43 +102,6 @@ def test_forgotten_in_json(daemon: Daemon, client: Client) -> None:
 
 
 # ---- the verbs ----
-
-
-def test_undo(daemon: Daemon) -> None:
-    cells(daemon, "x = 1", "x = 2", "x = 3", "x = 4")
-    result = daemon.lair("undo", "a")
-    assert (result.returncode, result.stdout) == (0, 'session "a" is back in the state after cell 3\n')
-    assert daemon.lair("undo", "a", "2").stdout == 'session "a" is back in the state after cell 1\n'
-    assert value(daemon, "x") == "1"
-    assert daemon.lair_json("undo", "a", "2") == {"session": "a", "cell": 0, "name": None}
-    assert value(daemon, "'x' in globals()") == "False"
-
-
-def test_undo_too_far(daemon: Daemon) -> None:
-    cells(daemon, "x = 1")
-    result = daemon.lair("undo", "a", "9")
-    assert result.returncode == TROUBLE
-    assert "does not remember the state 9 back" in result.stderr
-    assert json.loads(daemon.lair("undo", "a", "9", "--json").stdout)["error"]["code"] == "gone"
-
-
-def test_undo_while_a_cell_runs(daemon: Daemon, client: Client) -> None:
-    cells(daemon, "x = 1")
-    client.start("import time; time.sleep(30)", "a")
-    wait_until(lambda: client.info("a").state == "busy", "it runs")
-    assert json.loads(daemon.lair("undo", "a", "--json").stdout)["error"]["code"] == "busy"
-
-
-def test_checkpoint_and_restore(daemon: Daemon) -> None:
-    cells(daemon, "x = 'good'")
-    assert daemon.lair("checkpoint", "a", "best").stdout == 'session "a" keeps the state after cell 1 ("best")\n'
-    cells(daemon, *["x = 'bad'"] * 6)
-    result = daemon.lair("restore", "a", "best")
-    assert (result.returncode, result.stdout) == (0, 'session "a" is back in the state after cell 1 ("best")\n')
-    assert value(daemon, "x") == "'good'"
-    assert daemon.lair_json("restore", "a", "best") == {"session": "a", "cell": 1, "name": "best"}
-    assert daemon.lair("restore", "a", "7").stdout == 'session "a" is back in the state after cell 7\n'
-    assert value(daemon, "x") == "'bad'"
 
 
 def test_a_checkpoint_without_a_name(daemon: Daemon) -> None:
@@ -357,11 +273,6 @@ def test_commands(daemon: Daemon) -> None:
     ]
 
 
-def test_undo_several(daemon: Daemon) -> None:
-    out, err = piped(daemon, "x = 1", "x = 2", "x = 3", "  %undo 2", "x")
-    assert (out, err) == (['session "a" is back in the state after cell 1', "1"], [])
-
-
 def test_branch_at_the_prompt(daemon: Daemon) -> None:
     out, err = piped(daemon, "x = 1", "x = 2", "%branch b --from 1", "x", "x = 'b'", "%branch c", "x")
     assert err == []
@@ -436,14 +347,6 @@ def test_commands_in_json(daemon: Daemon) -> None:
     assert {"vars", "undo", "%cd"} <= {command["name"] for command in documents[6]["commands"]}
     assert documents[7]["session"] == "b"
     assert (documents[8]["session"], documents[8]["text"]) == ("b", "1")
-
-
-def test_a_prompt_says_what_happened(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
-    it = terminal("repl", "-s", "a")
-    assert "%help says more" in it.prompt()
-    it.type("x = 1\r")
-    it.say("import os; os.abort()", f"lair: {BACK_TO.format('after cell 1')}")
-    it.say("x", "\n1")
 
 
 def test_a_terminal_undoes_and_branches(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -281,22 +280,6 @@ def test_asyncio(daemon: Daemon, client: Client, connection: Connection, session
 # ---- models ----
 
 
-def test_tools(client: Client, connection: Connection, session: str) -> None:
-    with Tools(namespace=session, profile="brief", connection=connection) as tools:
-        assert "note" not in tools.call("python_session_execute", {"code": "x = 41"})
-        gone(client, f"{session}:default")
-        answer = tools.call("python_session_execute", {"code": "x"})
-        assert (answer["ok"], answer["state"], answer["ended"]) == (False, "new", "idle_ttl")
-        assert answer["note"].startswith("The session is new: the one before has ended (it was idle for too long, ")
-        assert "and its variables and files are gone: run again what you need of it." in answer["note"]
-        gone(client, f"{session}:default")
-        answer = tools.call("python_session_start", {})
-        assert answer["new"] and "run again" in answer["note"]
-        client.exec("1", f"{session}:default")
-        answer = tools.call("python_session_execute", {"code": "1"})
-        assert answer["state"] == "kept" and "note" not in answer  # start has told
-
-
 def test_mcp(client: Client, server: McpServer, session: str) -> None:
     expired(client, session)
     answer = server.call("python_session_execute", code="1", session_id=session)
@@ -313,19 +296,6 @@ def test_mcp(client: Client, server: McpServer, session: str) -> None:
 
 
 # ---- the command line ----
-
-
-def test_exec(daemon: Daemon, client: Client, session: str) -> None:
-    expired(client, session)
-    done = daemon.lair("exec", "-s", session, "1")
-    assert done.stdout == "1\n"
-    assert "lair: the session is new: the one before has ended (it was idle for too long, " in done.stderr
-    assert "and its variables and files are gone" in done.stderr
-    assert daemon.lair("exec", "-s", session, "1").stderr == ""
-    client.shutdown(session)
-    told = json.loads(daemon.lair("exec", "-s", session, "1", "--json").stdout)
-    assert (told["state"], told["ended"]["why"], told["ended"]["cells"]) == ("new", "shutdown", 2)
-    assert told["birth"] and told["ended"]["birth"] != told["birth"]
 
 
 def test_open(daemon: Daemon, client: Client, session: str) -> None:

@@ -17,8 +17,6 @@ from http_server import Server, server_of
 from lair import Client
 from lair.messages import ExecReply
 
-SETTINGS = {"profile kept": {"checkpoint": "cell", "spares": "0"}}
-
 
 @pytest.fixture(scope="module")
 def server(daemon: Daemon) -> Iterator[Server]:
@@ -47,26 +45,6 @@ def test_description(server: Server) -> None:
 
 
 # ---- cells ----
-
-
-def test_cells_of_a_session(server: Server, client: Client, session: str) -> None:
-    assert server.exec(session, "x = 41")["state"] == "kept"
-    told = server.exec(session, "print('hi')\nx + 1")
-    assert (told["session"], told["text"], told["stdout"], told["cell"]) == (session, "42", "hi\n", 2)
-    assert client.exec("x", session).text == "41"
-
-
-def test_a_state_that_could_not_be_kept(server: Server, client: Client, session: str) -> None:
-    client.open(session, "kept")
-    code = "import resource\nlimits = resource.getrlimit(resource.RLIMIT_NPROC)\n"
-    server.exec(session, code + "resource.setrlimit(resource.RLIMIT_NPROC, (0, limits[1]))")
-    why = server.exec(session, "1")["unfaithful"]
-    assert why.endswith("the last state could not be kept: Resource temporarily unavailable")
-
-
-def test_an_error_of_a_cell_is_a_good_answer(server: Server, session: str) -> None:
-    told = server.exec(session, "1 / 0")
-    assert (told["returncode"], told["error"]["name"]) == (1, "ZeroDivisionError")
 
 
 def test_execute(server: Server) -> None:

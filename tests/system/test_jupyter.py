@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import resource
 import signal
 import socket
@@ -149,14 +148,6 @@ def test_questions_of_a_cell(client: Client) -> None:
     assert client.error("input()")["ename"] == "StdinNotImplementedError"
 
 
-def test_an_interrupt(client: Client) -> None:
-    name = client.start("print('begun', flush=True)\nwhile True: pass")
-    while client.receive("iopub")["type"] != "stream":
-        pass
-    assert client.reply(client.send("interrupt_request", {}, "control"), "control")["content"] == {"status": "ok"}
-    assert client.reply(name)["content"]["ename"] == "KeyboardInterrupt"
-
-
 def test_an_interrupt_by_signal(kernel: Kernel, client: Client) -> None:
     name = client.start("print('begun', flush=True)\nwhile True: pass")
     while client.receive("iopub")["type"] != "stream":
@@ -183,21 +174,6 @@ def test_the_third_interrupt_kills(client: Client) -> None:
 # ---- what no other kernel does ----
 
 
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("import os; os._exit(9)", "SystemExit"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SessionLost"),
-    ],
-)
-def test_variables_survive(client: Client, code: str, name: str) -> None:
-    client.run("x = 41")
-    error = client.error(code)
-    assert error["ename"] == name
-    assert "The session was rolled back to the state after cell 1" in error["traceback"][-1]
-    assert client.value("x + 1") == "42"
-
-
 def test_exit_does_not_end_the_session(client: Client) -> None:
     client.run("x = 41")
     error = client.error("import sys; sys.exit(3)")
@@ -215,15 +191,6 @@ def test_time_is_over(daemon: Daemon) -> None:
             "KeyboardInterrupt",
             "The code was stopped after its 0.5 s.",
         )
-
-
-def test_a_state_that_could_not_be_kept(client: Client) -> None:
-    code = "import resource\nlimits = resource.getrlimit(resource.RLIMIT_NPROC)\n"
-    client.printed(code + "resource.setrlimit(resource.RLIMIT_NPROC, (0, limits[1]))")
-    told = client.printed("resource.setrlimit(resource.RLIMIT_NPROC, limits)")
-    assert re.match(r"The state after cell \d+ is not kept: a crash now would go back to ", told), told
-    assert "the last state could not be kept: Resource temporarily unavailable" in told
-    assert client.printed("1;") == ""
 
 
 def test_undo(client: Client) -> None:

@@ -16,7 +16,6 @@ from daemon import BIN, Daemon, wait_until
 from lair import Client, Connection
 from lair.tools import Tools
 from mcp_server import SCHEMAS, Json, McpServer, checked, conform
-from test_checkpoints import DEAF
 
 IMPORTED = Path("/usr/share/common-licenses")
 SETTINGS = {
@@ -61,20 +60,6 @@ def test_tools_are_listed_in_a_set(daemon: Daemon) -> None:
     assert daemon.lair("mcp", "--tools", "some").returncode == 2
 
 
-def test_state_stays_between_calls_and_servers(daemon: Daemon, session: str) -> None:
-    with McpServer(daemon) as server:
-        assert server.run("x = 41", session) == {
-            "ok": True,
-            "session_id": session,
-            "cell": 1,
-            "state": "kept",
-        }
-        assert server.end() == 0
-    with McpServer(daemon, modern=False) as server:
-        it = server.run("print('hi'); x + 1", session)
-        assert (it["text"], it["stdout"], it["cell"]) == ("42", "hi\n", 2)
-
-
 def test_the_default_session(daemon: Daemon, client: Client) -> None:
     with McpServer(daemon, "--session", "mine") as server:
         assert server.call("python_session_start") == {"ok": True, "session_id": "mine", "new": True}
@@ -107,43 +92,10 @@ def test_once_remembers_nothing(server: McpServer) -> None:
     assert it["stderr"].count("NameError") == 1
 
 
-def test_an_exception_leaves_what_came_before_it(server: McpServer, session: str) -> None:
-    it = server.run("x = 1\nboom()", session)
-    assert (it["ok"], it["state"], it["cause"], it["error"]["name"]) == (False, "kept", "error", "NameError")
-    assert "stays" in it["note"]
-    assert server.run("x", session)["text"] == "1"
-
-
-def test_how_far_a_crash_would_go_back(server: McpServer, session: str) -> None:
-    server.run("x = 1", session)
-    begin, why = server.run(DEAF, session), "a crash now would go back to cell 1: thread deaf blocks all signals"
-    for it in (begin, server.run("2", session)):
-        assert it["ok"] and it["note"].startswith(f"The state after cell {it['cell']} is not kept: {why}")
-    assert "note" not in server.run("stop.set(); thread.join()", session)
-
-
-def test_a_timeout_says_what_became_of_the_state(server: McpServer, session: str) -> None:
-    server.run("x = 'before'", session)
-    code = "x = 'lost'\nimport signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
-    it = server.run(code, session, timeout_sec=0.3)
-    assert (it["ok"], it["state"], it["cause"], it["restored"]) == (False, "rolled_back", "timeout", 1)
-    assert it["note"].startswith("The code was stopped after its 0.3 s; timeout_sec gives it more. ")
-    assert "after cell 1" in it["note"] and "files" in it["note"]
-    assert server.run("x", session)["text"] == "'before'"
-
-
 def test_the_timeout_of_calls_that_name_none(daemon: Daemon, session: str) -> None:
     with McpServer(daemon, "--timeout", "300ms") as server:
         assert server.run("while True: pass", session)["cause"] == "timeout"
         assert server.run("import time; time.sleep(0.6)", session, timeout_sec=20)["ok"]
-
-
-def test_a_crash_without_checkpoints_says_that_all_is_lost(daemon: Daemon, session: str) -> None:
-    with McpServer(daemon, "--profile", "bare") as server:
-        server.run("x = 1", session)
-        it = server.run("import os; os.kill(os.getpid(), 9)", session)
-        assert (it["ok"], it["state"]) == (False, "reset") and "lost" in it["note"]
-        assert server.run("'x' in globals()", session)["text"] == "False"
 
 
 def test_a_session_that_expired_and_came_back_says_so(daemon: Daemon, client: Client, session: str) -> None:
@@ -154,28 +106,6 @@ def test_a_session_that_expired_and_came_back_says_so(daemon: Daemon, client: Cl
             it = server.call(name, session_id=session, **arguments)
             assert it["loaded"] == ["x"] and [v["name"] for v in it["not_loaded"]] == ["g"]
             assert "and its files and all that did not come back are gone" in it["note"]
-
-
-def test_what_was_blocked_is_told(server: McpServer, session: str) -> None:
-    it = server.run("open('/etc/lair-was-here', 'w')", session)
-    sentence = "/etc/lair-was-here: write only below the session's directory (write-outside-workspace)"
-    assert it["error"] == {"name": "PermissionError", "value": sentence}
-    assert it["stderr"].count(sentence) == 1 and "blocked" not in it  # told once
-    it = server.run("try: open('/etc/lair-was-here', 'w')\nexcept OSError: pass", session)
-    assert it["ok"] and "stderr" not in it
-    assert it["blocked"] == [{"event": "open", "target": "/etc/lair-was-here", "reason": "write-outside-workspace"}]
-
-
-def test_memory_that_is_not_enough_is_named(daemon: Daemon, session: str) -> None:
-    with McpServer(daemon, "--profile", "small") as server:
-        limit = "a process of this session has 512 MiB of memory"
-        it = server.run("bytearray(1 << 40)", session)
-        assert it["error"] == {"name": "MemoryError", "value": limit}
-        assert it["stderr"].endswith(f"\nMemoryError: {limit}\n")
-        it = server.run("import numpy; numpy.ones(1 << 40)", session)
-        assert it["error"]["value"].startswith("Unable to allocate 8.00 TiB") and it["error"]["value"].endswith(
-            limit
-        )
 
 
 def test_what_is_empty_is_left_out(server: McpServer, session: str) -> None:
@@ -199,11 +129,6 @@ def test_a_rule_that_is_broken_is_told(daemon: Daemon, session: str) -> None:
         assert "Do not use seaborn" in it["stderr"] and "not run" in it["note"] and "as it was" in it["note"]
         it = server.call("check_syntax", code="import seaborn")
         assert it["error"] == {"name": "Rule", "value": "Do not use seaborn"}
-
-
-def test_exit(server: McpServer, session: str) -> None:
-    it = server.run("raise SystemExit(3)", session)
-    assert (it["ok"], it["returncode"], it["cause"]) == (False, 3, "exit")
 
 
 def test_long_output_is_cut_in_the_middle(server: McpServer, session: str) -> None:
@@ -248,27 +173,6 @@ def test_what_the_daemon_refuses_is_told_to_the_model(server: McpServer) -> None
     assert "null bytes" in server.call("python_execute_once", code="1\0")["stderr"]
 
 
-def test_reset_and_shutdown(server: McpServer, session: str) -> None:
-    server.run("x = 1; open('kept', 'w').close()", session)
-    assert server.call("python_session_reset", session_id=session)["state"] == "reset"
-    assert server.run("import os; 'x' in globals(), os.listdir()", session)["text"] == "(False, ['kept'])"
-    assert server.call("python_session_shutdown", session_id=session)["state"] == "ended"
-    assert not server.call("python_session_shutdown", session_id=session)["ok"]
-
-
-def test_undo_and_branch(server: McpServer, session: str) -> None:
-    for code in ("x = 1", "x = 2", "x = 3"):
-        server.run(code, session)
-    assert server.call("python_session_undo", session_id=session)["at_cell"] == 2
-    assert server.run("x", session)["text"] == "2"
-    assert server.call("python_session_undo", session_id=session, steps=2)["at_cell"] == 1
-    other = f"{session}-2"
-    assert server.call("python_session_branch", new_session_id=other, session_id=session)["session_id"] == other
-    server.run("x = 10", other)
-    assert (server.run("x", session)["text"], server.run("x", other)["text"]) == ("1", "10")
-    server.call("python_session_shutdown", session_id=other)
-
-
 def test_branch_of_an_older_state(server: McpServer, session: str) -> None:
     cells = [server.run(f"x = {n}", session)["cell"] for n in (1, 2, 3)]
     other = f"{session}-old"
@@ -302,13 +206,6 @@ def test_diff(server: McpServer, session: str) -> None:
     assert it["variable_changes"] == [{"name": "x", "change": "changed", "type": "int", "text": "2", "before": "1"}]
     it = server.call("python_session_diff", session_id=session, since_cell=99)
     assert not it["ok"] and 'no checkpoint "99"' in it["error"]["value"]
-
-
-def test_check_syntax(server: McpServer) -> None:
-    assert server.call("check_syntax", code="x = 1") == {"ok": True}
-    it = server.call("check_syntax", code="x = 1\nif x\n    pass")
-    assert not it["ok"] and it["error"]["name"] == "SyntaxError" and "':'" in it["error"]["value"]
-    assert (it["line"], it["offset"], it["context"]) == (2, 5, "if x")
 
 
 def test_files(server: McpServer, session: str) -> None:
@@ -522,11 +419,13 @@ def test_instructions_tell_what_there_is_in_a_session(daemon: Daemon, tmp_path: 
     with McpServer(daemon, "--instructions", "--profile", "small", modern=False) as server:
         assert server.greet()["instructions"] == said
     general = said[: said.index("Python 3")]
-    for arguments in ((), ("--instructions", "--profile", "none")):
-        with McpServer(daemon, *arguments) as server:
-            assert server.request("server/discover")["instructions"] == general
-    with McpServer(None, "--instructions", "--no-start", socket=str(tmp_path / "none")) as server:
+    with McpServer(daemon) as server:
         assert server.request("server/discover")["instructions"] == general
+    of_any = general.replace("Runs Python", "Runs code", 1)  # whose language is not known
+    with McpServer(daemon, "--instructions", "--profile", "none") as server:
+        assert server.request("server/discover")["instructions"] == of_any
+    with McpServer(None, "--instructions", "--no-start", socket=str(tmp_path / "none")) as server:
+        assert server.request("server/discover")["instructions"] == of_any
 
 
 # ---- calls that take longer than their client waits ----

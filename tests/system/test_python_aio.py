@@ -144,22 +144,6 @@ def test_a_session_that_nobody_holds_lives_as_long_as_its_stream(daemon: Daemon)
     go(daemon, scenario)
 
 
-def test_interrupt_beside_a_running_cell(daemon: Daemon) -> None:
-    async def scenario(connection: Connection) -> None:
-        async with aio.Session(connection=connection) as s:
-            running = asyncio.create_task(s.run("import time; time.sleep(30)"))
-            while not await s.interrupt():
-                await asyncio.sleep(0.05)
-            assert (await running).cause == "interrupt"
-            deaf = asyncio.create_task(s.run("sum(range(10**12))"))
-            while not await s.interrupt():
-                await asyncio.sleep(0.05)
-            assert await s.interrupt(kill=True)
-            assert (await deaf).returncode == 137
-
-    go(daemon, scenario)
-
-
 def test_a_deadline(daemon: Daemon) -> None:
     async def scenario(connection: Connection) -> None:
         async with aio.Session(connection=connection) as s:

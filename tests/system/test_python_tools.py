@@ -15,7 +15,6 @@ import lair
 from daemon import Daemon, wait_until
 from lair import Connection, LairError
 from lair.tools import TOOLS, Tools, schemas
-from test_checkpoints import DEAF
 
 IMPORTED = Path(__file__).parent
 
@@ -193,33 +192,6 @@ def test_a_mistake_is_an_answer(tools: Tools, name: str, arguments: Any, code: s
     assert asyncio.run(tools.acall(name, arguments)) == answer
 
 
-def test_how_far_a_crash_would_go_back(tools: Tools) -> None:
-    execute(tools, "x = 1")
-    answer = execute(tools, DEAF)
-    assert answer["ok"] and answer["note"].startswith(
-        f"The state after cell {answer['cell']} is not kept: a crash now would go back to cell "
-    )
-    assert "note" not in execute(tools, "stop.set(); thread.join()")
-
-
-def test_what_became_of_the_session_is_told(tools: Tools) -> None:
-    execute(tools, "x = 1")
-    answer = execute(tools, "while True: pass", timeout_sec=0.3)
-    assert (answer["ok"], answer["cause"], answer["state"]) == (False, "timeout", "kept")
-    assert answer["note"] == (
-        "The code was stopped after its 0.3 s; timeout_sec gives it more. "
-        "The session goes on; what the code had done until then stays."
-    )
-    answer = execute(tools, "import os; os._exit(1)")
-    assert (answer["cause"], answer["state"]) == ("exit", "rolled_back")
-    assert "after cell" in answer["note"]
-    answer = execute(tools, "open('/etc/hosts', 'w')")
-    assert answer["stderr"].count("/etc/hosts: write only below") == 1 and "blocked" not in answer  # told once
-    answer = execute(tools, "try: open('/etc/hosts', 'w')\nexcept OSError: pass")
-    assert answer["blocked"] == [{"event": "open", "target": "/etc/hosts", "reason": "write-outside-workspace"}]
-    assert execute(tools, "x")["text"] == "1"
-
-
 def test_what_is_empty_is_left_out(tools: Tools) -> None:
     assert execute(tools, "x = 1") == {"ok": True, "state": "kept", "session_id": "default", "cell": 1}
     answer = tools.call("check_syntax", {"code": "x = (1"})
@@ -277,17 +249,6 @@ def test_another_directory_for_one_call(tools: Tools) -> None:
     assert execute(tools, code)["text"] != "'data'"
     for wrong in ("/etc", "..", "data/../..", "nothing"):
         assert execute(tools, code, cwd_rel=wrong)["ok"] is False
-
-
-def test_syntax(tools: Tools) -> None:
-    assert tools.call("check_syntax", {"code": "x = 1"}) == {"ok": True}
-    answer = tools.call("check_syntax", {"code": "x = 1\nx = = 2"})
-    assert (answer["ok"], answer["error"]["name"], answer["line"], answer["context"]) == (
-        False,
-        "SyntaxError",
-        2,
-        "x = = 2",
-    )
 
 
 def test_files_that_code_leaves(tools: Tools) -> None:

@@ -97,6 +97,7 @@ SCENARIOS: dict[str, list[Step]] = {
     "memory": [
         X,
         cell("bytearray(1 << 40)", error="MemoryError", says="a process of this session has 512 MiB", state="kept"),
+        cell("import numpy; numpy.ones(1 << 40)", says="Unable to allocate 8.00 TiB"),
         STILL,
     ],
     "a state that is not kept": [

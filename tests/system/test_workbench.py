@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from daemon import Daemon, Settings
-from http_server import server_of
+from http_server import Tenant, server_of
 from kernels import kernel_of
-from test_http_e2b import Tenant
 
 SHIPPED = (Path(__file__).parents[2] / "sessions.conf").read_text()
 ANN = 61700
