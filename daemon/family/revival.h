@@ -33,7 +33,5 @@ struct revival {
  * == 0. False after the last. */
 bool old_family_record(const struct old_family *old, size_t *next, const struct wire_schema *schema, uint64_t whose,
 		       void *record);
-/* NULL if there is none. */
-struct interpreter *revival_interpreter(const struct revival *revival, uint64_t serial);
 /* Revive a session; its interpreters exist already. Returns 0 or -errno. */
 int revival_session(const struct revival *revival, struct bytes body);

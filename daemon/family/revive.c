@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "family.h"
 #include "revival.h"
-#include "session/events.h"
 #include "session/hand.h"
+#include "session/life.h"
 #include "vault/breaker.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
@@ -348,16 +348,6 @@ static int interpreter_from(const struct revival *revival, struct bytes body)
 	return 0;
 }
 
-struct interpreter *revival_interpreter(const struct revival *revival, uint64_t serial)
-{
-	struct interpreter *interpreter;
-
-	list_for_each (interpreter, &revival->warden->interpreters, node)
-		if (interpreter->serial == serial)
-			return interpreter;
-	return NULL;
-}
-
 /* Its descriptors go along again if it is not known to have them. */
 static int message_from(const struct revival *revival, struct bytes body)
 {
@@ -371,7 +361,7 @@ static int message_from(const struct revival *revival, struct bytes body)
 
 	if (wire_decode_known(&record, &message_record_schema, body, &fault) || record.n_fds > PEER_FDS_MAX)
 		return -EBADMSG;
-	to = record.to ? revival_interpreter(revival, record.to) : NULL;
+	to = record.to ? warden_interpreter(revival->warden, record.to) : NULL;
 	if (record.to && !to)
 		return 0;
 	subject =
@@ -425,7 +415,7 @@ static int interpreter_reattach(const struct revival *revival, struct bytes body
 
 	if (wire_decode_known(&record, &interpreter_record_schema, body, &fault))
 		return -EBADMSG;
-	interpreter = revival_interpreter(revival, record.serial);
+	interpreter = warden_interpreter(revival->warden, record.serial);
 	list_for_each (session, &revival->warden->tenants, tenant.node) {
 		if (!interpreter || session->tenant.number != record.session)
 			continue;

@@ -14,28 +14,9 @@
 
 #define CHUNK 65536
 
-static struct promise *claim(const struct revival *revival, uint64_t serial, const struct session *session)
-{
-	const struct keeping keeping = profile_keeping(session->profile);
-
-	return promises_claim(revival->families->sessions->promises, serial, session->owner, bytes_of(session->id),
-			      &keeping);
-}
-
-/* Nobody, but for a promise, which puts the number of each asker where this one stands. */
-static struct address address_of(const struct revival *revival, uint64_t serial, const struct session *session)
-{
-	struct address address = {.uid = session->owner, .id = 1};
-
-	if (serial > 0)
-		address.promise = claim(revival, serial, session);
-	if (address.promise && address.promise->by_root)
-		address.uid = 0;
-	return address;
-}
-
 /* How the fields of a list come back: see records.h. */
-#define INTERPRETER_TAKE(object, kind, field, need) (object)->field = revival_interpreter(revival, record->field);
+#define INTERPRETER_TAKE(object, kind, field, need)                                                                \
+	(object)->field = warden_interpreter(revival->warden, record->field);
 #define CHECKPOINT_TAKE(object, kind, field, need)                                                                 \
 	(object)->field = record->field ? checkpoint_at(object, record->field) : NULL;
 
@@ -114,7 +95,7 @@ static void parts_read(const struct revival *revival, struct session *session)
 		struct effect_record effect;
 	} record;
 
-	parts_for_each(at)
+	parts_for_each(at, session)
 	{
 		size_t next = 0;
 
@@ -196,7 +177,7 @@ static int cell_from(struct cell **cellp, const struct revival *revival, struct 
 
 	if (wire_decode_known(&record, &cell_record_schema, body, &fault))
 		return -EBADMSG;
-	address = address_of(revival, record.promise, session);
+	address = session_claim(session, record.promise);
 	promise = address.promise;
 	if (!promise)
 		return -ENOMEM;
@@ -249,7 +230,7 @@ static int checkpoint_from(const struct revival *revival, struct session *sessio
 
 	if (wire_decode_known(record, &kept_checkpoint_schema, body, &fault))
 		return -EBADMSG;
-	interpreter = revival_interpreter(revival, record->interpreter);
+	interpreter = warden_interpreter(revival->warden, record->interpreter);
 	checkpoint = interpreter ? history_add(&session->history, interpreter, record->cell) : NULL;
 	if (!checkpoint)
 		return interpreter ? -ENOMEM : -EBADMSG;
@@ -300,25 +281,10 @@ static int question_from(struct question **questionp, const struct revival *revi
 static int operation_from(struct operation **operationp, const struct revival *revival,
 			  const struct session *session, struct bytes body)
 {
-	struct operation_record kept, *record = &kept;
-	struct operation *operation;
-	struct wire_fault fault;
-	struct address address;
-	int r;
+	struct operation_record record;
+	int r = operation_take(operationp, &record, session, body);
 
-	if (wire_decode_known(record, &operation_record_schema, body, &fault))
-		return -EBADMSG;
-	address = address_of(revival, record->promise, session);
-	r = operation_new(&operation, (enum operation_kind)record->kind, &address, record->name);
-	if (r)
-		return r;
-	*operationp = operation;
-	record_take_text(operation->branch, sizeof(operation->branch), record->branch);
-	OPERATION_VALUES(RECORD_TAKE, operation);
-	if (record->effects.size > 0 &&
-	    msgpack_sbuffer_write(&operation->effects, record->effects.data, record->effects.size))
-		return -ENOMEM;
-	return record->asks ? question_from(&operation->question, revival, session, record) : 0;
+	return r || !record.asks ? r : question_from(&(*operationp)->question, revival, session, &record);
 }
 
 static int operations_from(const struct revival *revival, struct session *session,
@@ -330,41 +296,12 @@ static int operations_from(const struct revival *revival, struct session *sessio
 	int r = record->operation.data ? operation_from(&session->operation, revival, session, record->operation)
 				       : 0;
 
-	if (!r && record->split.data)
-		r = operation_from(&session->split.operation, revival, session, record->split);
-	if (!r && record->split_answers.size > 0)
-		r = msgpack_sbuffer_write(&session->split.answers, record->split_answers.data,
-					  record->split_answers.size)
-			    ? -ENOMEM
-			    : 0;
 	while (!r && wire_next(record->operations, &cursor, &item)) {
 		r = operation_from(&operation, revival, session, item);
 		if (!r)
 			list_append(&session->operations, &operation->node);
 	}
 	return r;
-}
-
-static int waiters_from(struct list *waiters, const struct revival *revival, const struct session *session,
-			struct bytes records)
-{
-	struct waiter_record record;
-	struct wire_fault fault;
-	struct waiter *waiter;
-	struct bytes item;
-	size_t cursor = 0;
-
-	while (wire_next(records, &cursor, &item)) {
-		if (wire_decode_known(&record, &waiter_record_schema, item, &fault))
-			return -EBADMSG;
-		waiter = calloc(1, sizeof(*waiter));
-		if (!waiter)
-			return -ENOMEM;
-		waiter->request = address_of(revival, record.promise, session);
-		list_init(&waiter->node);
-		list_append(waiters, &waiter->node);
-	}
-	return 0;
 }
 
 /* The head and the tail of what no reply holds; the middle may be gone. */
@@ -426,8 +363,6 @@ static void values_from(const struct revival *revival, struct session *session, 
 	session->state = (enum session_state)MIN(record->state, (uint64_t)SESSION_CLOSING);
 	session->tenant.sweep = (enum sweep)record->sweep;
 	SESSION_INTERPRETERS(INTERPRETER_TAKE, session);
-	session->split.copy = revival_interpreter(revival, record->split_copy);
-	past_deeds_read(&session->deeds, record->deeds);
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();
 	SESSION_TEXTS(TEXT_TAKE, session);
@@ -467,8 +402,8 @@ int revival_session(const struct revival *revival, struct bytes body)
 	r = r ? r : history_from(revival, session, &record);
 	r = r ? r : parts_take(session, record.parts);
 	r = r ? r : operations_from(revival, session, &record);
-	r = r ? r : waiters_from(&session->resets, revival, session, record.resets);
-	r = r ? r : waiters_from(&session->closers, revival, session, record.closers);
+	r = r ? r : waiters_take(&session->resets, session, record.resets);
+	r = r ? r : waiters_take(&session->closers, session, record.closers);
 	r = r ? r : transcripts_from(revival, session, &record);
 	r = r ? r : sessions_readmit(revival->families->sessions, session);
 	if (!r && record.deadline)

@@ -118,31 +118,6 @@ static int put_checkpoints(struct snapshot *snapshot, const struct session *sess
 	return r;
 }
 
-static uint64_t promise_of(const struct address *address)
-{
-	return address->promise ? address->promise->serial : 0;
-}
-
-static int put_operation(msgpack_sbuffer *buffer, const struct operation *operation)
-{
-	static const struct question none;
-	const struct question *question = operation->question ? operation->question : &none;
-	struct operation_record record = {
-		.kind = operation->kind,
-		.promise = promise_of(&operation->request),
-		.name = record_text(operation->name),
-		.branch = record_text(operation->branch),
-		.effects = wire_bytes(&operation->effects),
-		.asks = operation->question != NULL,
-		.question = question->kind,
-		.about = question->number,
-	};
-
-	OPERATION_VALUES(RECORD_PUT, operation);
-	QUESTION_VALUES(RECORD_PUT, question);
-	return wire_encode_body(buffer, &operation_record_schema, &record);
-}
-
 static int put_operations(struct snapshot *snapshot, const struct session *session)
 {
 	msgpack_sbuffer *buffer;
@@ -150,28 +125,17 @@ static int put_operations(struct snapshot *snapshot, const struct session *sessi
 	int r = part_begin(&buffer, snapshot, PART_OPERATIONS, list_size(&session->operations));
 
 	list_for_each (operation, (struct list *)&session->operations, node)
-		r = r ? r : put_operation(buffer, operation);
+		r = r ? r : operation_put(buffer, operation);
 	snapshot->parts[PART_OPERATION].size = 0;
 	if (!r && session->operation)
-		r = put_operation(&snapshot->parts[PART_OPERATION], session->operation);
-	snapshot->parts[PART_SPLIT].size = 0;
-	if (!r && session->split.operation)
-		r = put_operation(&snapshot->parts[PART_SPLIT], session->split.operation);
+		r = operation_put(&snapshot->parts[PART_OPERATION], session->operation);
 	return r;
 }
 
 static int put_waiters(struct snapshot *snapshot, enum snapshot_part part, const struct list *waiters)
 {
-	msgpack_sbuffer *buffer;
-	struct waiter *waiter;
-	int r = part_begin(&buffer, snapshot, part, list_size(waiters));
-
-	list_for_each (waiter, (struct list *)waiters, node) {
-		const struct waiter_record record = {.promise = promise_of(&waiter->request)};
-
-		r = r ? r : wire_encode_body(buffer, &waiter_record_schema, &record);
-	}
-	return r;
+	snapshot->parts[part].size = 0;
+	return waiters_put(&snapshot->parts[part], waiters);
 }
 
 static int put_session(struct snapshot *snapshot, const struct session *session)
@@ -193,8 +157,6 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 		.base = checkpoint_place(session, session->history.base),
 		.saved = session->history.saved,
 		.severed = session->history.severed,
-		.split_copy = serial_of(session->split.copy),
-		.deeds = past_deeds_bytes(&session->deeds),
 		.deadline = session->deadline.index ? session->deadline.deadline : 0,
 		.patience = session->patience,
 	};
@@ -218,10 +180,6 @@ static int put_session(struct snapshot *snapshot, const struct session *session)
 	record.operations = part(snapshot, PART_OPERATIONS);
 	if (session->operation)
 		record.operation = part(snapshot, PART_OPERATION);
-	if (session->split.operation) {
-		record.split = part(snapshot, PART_SPLIT);
-		record.split_answers = wire_bytes(&session->split.answers);
-	}
 	record.resets = part(snapshot, PART_RESETS);
 	record.closers = part(snapshot, PART_CLOSERS);
 	return r ? r : wire_encode_body(&snapshot->parts[PART_SESSIONS], &kept_session_schema, &record);

@@ -8,7 +8,7 @@
  * build could not read the records of the last build, or the other way round. Optional fields of records
  * may come and go without. */
 #ifndef VAULT_LAYOUT
-#define VAULT_LAYOUT 19
+#define VAULT_LAYOUT 20
 #endif
 
 enum vault_kind {

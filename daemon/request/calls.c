@@ -2,6 +2,8 @@
  * that comes later. */
 #include "request.h"
 
+#include "session/calls.h"
+
 #include <inttypes.h>
 
 /* Of one answer to `calls`: records, and bytes of arguments. */

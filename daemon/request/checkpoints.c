@@ -2,6 +2,7 @@
 #include "request.h"
 
 #include "session/filing.h"
+#include "session/split.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,8 @@
 /* Requests that are for all of laird: for root and laird's own user alone. */
 #include "request.h"
 
+#include "session/stop.h"
+
 #include <signal.h>
 
 bool is_operator(struct sessions *sessions, const struct address *from, const char *act)

@@ -13,6 +13,7 @@
 #include "request/request.h"
 #include "session/counters.h"
 #include "session/installing.h"
+#include "session/stop.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 
@@ -389,7 +390,7 @@ static void router_blank(struct router *router, const char *config_path, const c
 					     .cages = &router->cages,
 					     .saved = &router->saved,
 					     .builds = &router->builds};
-	sessions_init(&router->sessions);
+	life_init(&router->sessions);
 	packages_begin(router);
 	reload_init(router);
 	families_init(&router->families, &router->sessions, &router->vault);

@@ -1,13 +1,15 @@
 /* Calls of functions that the client offers, from the running cell to who answers them and back. The cell's time
  * stands still while one is out and somebody answers calls, and while one asks or is held. */
-#include "events.h"
+#include "calls.h"
 
 #include "audit_log.h"
 #include "config/policy.h"
 #include "hand.h"
 #include "installing.h"
 #include "promise/call_text.h"
+#include "rows.h"
 #include "sessions.h"
+#include "split.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -24,92 +26,9 @@ static void interpreter_return(struct session *session, const struct returned_me
 /* Of the arguments of a function with an effect: the router computes a digest of them, and others wait for that. */
 #define EFFECT_SIZE_MAX (256 * 1024)
 
-/* ---- time ---- */
-
-void session_heed_clock(struct session *session)
-{
-	struct cell *cell = session->cell;
-	bool stands;
-
-	if (session->state != SESSION_BUSY || session->freezing || !cell->timeout)
-		return;
-	stands =
-		(cell->asking && promise_has(cell->reply.promise, ASKING_INPUT)) ||
-		(cell->calls.n > 0 && (calls_wait(&cell->calls) || promise_has(cell->reply.promise, ASKING_CALLS)));
-	if (stands == cell->stands)
-		return;
-	warden_touch(session->warden);
-	cell->stands = stands;
-	if (stands) {
-		cell->stands_since = event_now();
-		cell->rest =
-			session->deadline.deadline > event_now() ? session->deadline.deadline - event_now() : 1;
-		session_deadline(session, 0);
-	} else {
-		cell->stood += event_now() - cell->stands_since;
-		session_deadline(session, cell->rest);
-	}
-}
-
-/* Since the last look. */
-static uint64_t time_stood(struct cell *cell)
-{
-	uint64_t now = event_now(), stood = cell->stood;
-
-	if (cell->stands)
-		stood += now - cell->stands_since;
-	cell->stood = 0;
-	cell->stands_since = now;
-	return stood;
-}
-
-/* Members of a family cannot be told apart by their processes. */
-static bool works_alone(const struct session *session)
-{
-	struct session *member;
-
-	list_for_each (member, &session->warden->tenants, tenant.node)
-		if (member != session && session_busy(member))
-			return false;
-	return true;
-}
-
-bool session_stood(const struct session *session)
-{
-	const struct cell *cell = session->cell;
-
-	return session->state == SESSION_BUSY && !session->freezing && cell->timeout &&
-	       (cell->stands || cell->stood);
-}
-
-void session_charge_work(struct session *session, double cpu, uint64_t since)
-{
-	struct cell *cell = session->cell;
-	bool counts = session_stood(session);
-	uint64_t stood = time_stood(cell), went_on = since > stood ? since - stood : 0, worked;
-
-	worked = cell->cpu > 0 && cpu > cell->cpu && works_alone(session) ? (uint64_t)((cpu - cell->cpu) * 1e6) : 0;
-	cell->cpu = cpu;
-	worked = MIN(worked > went_on ? worked - went_on : 0, stood);
-	if (worked == 0 || !counts)
-		return;
-	warden_touch(session->warden);
-	if (!cell->stands)
-		cell->rest =
-			session->deadline.deadline > event_now() ? session->deadline.deadline - event_now() : 0;
-	if (cell->rest <= worked) {
-		cell->rest = 1;
-		session_deadline_now(session);
-		return;
-	}
-	cell->rest -= worked;
-	if (!cell->stands)
-		session_deadline(session, cell->rest);
-}
-
 static void on_call_due(struct timer *timer);
 
-void session_arm_calls(struct session *session)
+static void arm(struct session *session)
 {
 	uint64_t first = 0;
 	struct call *call;
@@ -130,7 +49,7 @@ void session_heed_calls(struct session *session)
 {
 	watches_note(session);
 	warden_touch(session->warden);
-	session_arm_calls(session);
+	arm(session);
 	session_heed_clock(session);
 }
 
@@ -399,7 +318,7 @@ static void on_call_due(struct timer *timer)
 	while (session->cell && session_busy(session) && (call = first_due(session)))
 		expire(session, call);
 	if (session->cell && session_busy(session))
-		session_arm_calls(session);
+		arm(session);
 }
 
 void session_end_calls(struct session *session)
@@ -416,3 +335,21 @@ void session_end_calls(struct session *session)
 		calls_remove(&session->cell->calls, call);
 	}
 }
+
+/* ---- as a part ---- */
+
+static void on_exit_of_interpreter(struct session *session)
+{
+	if (!session->cell)
+		return;
+	session->cell->asking = false;
+	session_end_calls(session);
+}
+
+static void on_revived(struct session *session)
+{
+	if (session->cell && session->cell->calls.n > 0)
+		arm(session);
+}
+
+const struct part calls_part = {.name = "calls", .on_exit = on_exit_of_interpreter, .on_revived = on_revived};

@@ -1,12 +1,11 @@
 /* Checkpoints: made when a cell has been answered or a client asks, measured now and then, and forgotten when
  * there are too many. restore.c makes interpreters from them. */
-#include "events.h"
+#include "steps.h"
 
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "filing.h"
 #include "hand.h"
-#include "sessions.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 
 #include "events.h"
 #include "filing.h"
+#include "rows.h"
 #include "sessions.h"
 
 #include <inttypes.h>
@@ -35,8 +36,11 @@ struct comparison {
 	char files_lack[160];
 };
 
-void comparison_free(struct comparison *comparison)
+static void forget(struct session *session)
 {
+	struct comparison *comparison = session->comparison;
+
+	session->comparison = NULL;
 	if (!comparison)
 		return;
 	msgpack_sbuffer_destroy(&comparison->since.frame);
@@ -45,9 +49,14 @@ void comparison_free(struct comparison *comparison)
 	free(comparison);
 }
 
+static bool is_asked(const struct session *session)
+{
+	return session->operation && session->operation->kind == OPERATION_DIFF;
+}
+
 static struct comparison *under_way(const struct session *session)
 {
-	return session->operation ? session->operation->comparison : NULL;
+	return is_asked(session) ? session->comparison : NULL;
 }
 
 static void lack(char out[static 160], struct bytes why)
@@ -172,34 +181,30 @@ static struct comparison *comparison_new(void)
 	return comparison;
 }
 
+static void end(struct session *session)
+{
+	forget(session);
+	operation_done(session);
+	session_event(session, EVENT_ANSWERED, &session_nothing);
+}
+
 void comparing_begin(struct session *session)
 {
-	struct operation *operation = session->operation;
+	const struct operation *operation = session->operation;
 
-	operation->comparison = comparison_new();
-	if (!operation->comparison) {
+	forget(session);
+	session->comparison = comparison_new();
+	if (!session->comparison)
 		client_error(session->sessions->clients, &operation->request, "internal", "out of memory");
-		operation_done(session);
-		session_begin_idle(session);
+	if (!session->comparison || !sides_find(session->comparison, session)) {
+		end(session);
 		return;
 	}
-	if (!sides_find(operation->comparison, session)) {
-		operation_done(session);
-		session_begin_idle(session);
-		return;
-	}
-	session->state = SESSION_ANSWERING;
 	session_deadline(session, COMPARE_US);
-	if (ask(session, operation->comparison))
+	if (ask(session, session->comparison))
 		session_end(session, "internal");
 	else
 		proceed(session);
-}
-
-void comparing_on_revived(struct session *session)
-{
-	if (session->operation && session->operation->kind == OPERATION_DIFF && !session->operation->comparison)
-		comparing_begin(session);
 }
 
 /* ---- variables ---- */
@@ -361,8 +366,9 @@ bool comparing_on_described(struct session *session, struct interpreter *interpr
 
 /* ---- files ---- */
 
-void comparing_on_files(struct session *session, const struct files_compared_message *compared)
+void comparing_on_files(struct tenant *tenant, const struct files_compared_message *compared)
 {
+	struct session *session = session_of_tenant(tenant);
 	struct comparison *comparison = under_way(session);
 
 	if (!comparison || !comparison->files_serial || comparison->files_serial != compared->serial)
@@ -397,7 +403,7 @@ static int list_put(msgpack_sbuffer *array, size_t n, const msgpack_sbuffer *ite
 static void reply_send(struct session *session, struct differences *all, msgpack_sbuffer *variables,
 		       msgpack_sbuffer *unsure)
 {
-	const struct comparison *comparison = session->operation->comparison;
+	const struct comparison *comparison = session->comparison;
 	const struct address *request = &session->operation->request;
 	static const char none[] = {(char)0x90}; /* an empty array */
 	struct diff_reply reply = {
@@ -426,7 +432,7 @@ static void reply_send(struct session *session, struct differences *all, msgpack
 
 static void answer(struct session *session)
 {
-	const struct comparison *comparison = session->operation->comparison;
+	const struct comparison *comparison = session->comparison;
 	msgpack_sbuffer variables, unsure;
 	struct differences all = {.n = 0};
 
@@ -441,8 +447,7 @@ static void answer(struct session *session)
 	msgpack_sbuffer_destroy(&variables);
 	msgpack_sbuffer_destroy(&all.unsure);
 	msgpack_sbuffer_destroy(&all.records);
-	operation_done(session);
-	session_begin_idle(session);
+	end(session);
 }
 
 static void proceed(struct session *session)
@@ -454,13 +459,16 @@ static void proceed(struct session *session)
 		answer(session);
 }
 
-void comparing_give_up(struct session *session)
+/* ---- as a part ---- */
+
+/* What is known is told. */
+static bool on_late(struct session *session)
 {
 	struct comparison *comparison = under_way(session);
 	struct side *sides[2];
 
 	if (!comparison)
-		return;
+		return false;
 	sides[0] = &comparison->since;
 	sides[1] = &comparison->until;
 	for (size_t i = 0; i < ARRAY_SIZE(sides); i++)
@@ -469,4 +477,26 @@ void comparing_give_up(struct session *session)
 	if (comparison->files_serial)
 		lack(comparison->files_lack, BYTES("they were not compared in time"));
 	answer(session);
+	return true;
 }
+
+static void on_exit_of_interpreter(struct session *session)
+{
+	if (is_asked(session))
+		operation_refuse(session, session->operation,
+				 "its interpreter ended before the states were compared");
+	forget(session);
+}
+
+/* A former router had begun it. */
+static void on_revived(struct session *session)
+{
+	if (is_asked(session))
+		comparing_begin(session);
+}
+
+const struct part comparing_part = {.name = "comparing",
+				    .deinit = forget,
+				    .on_exit = on_exit_of_interpreter,
+				    .on_revived = on_revived,
+				    .on_late = on_late};

@@ -4,17 +4,10 @@
 
 #include "session.h"
 
-struct comparison;
-
-/* What the operation under way asks for (IDLE). */
+/* What the operation under way asks for (ANSWERING). */
 void comparing_begin(struct session *session);
-/* It has taken too long: what is known is told. */
-void comparing_give_up(struct session *session);
-/* A former router had begun it. */
-void comparing_on_revived(struct session *session);
 /* A piece of what an interpreter tells. Whether this session has asked for it. */
 bool comparing_on_described(struct session *session, struct interpreter *interpreter,
 			    const struct described_message *described);
-void comparing_on_files(struct session *session, const struct files_compared_message *compared);
-/* NULL is tolerated. */
-void comparison_free(struct comparison *comparison);
+/* From its warden. */
+void comparing_on_files(struct tenant *tenant, const struct files_compared_message *compared);

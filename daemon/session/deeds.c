@@ -1,9 +1,11 @@
 /* What calls leave behind: an effect, which is told when the session goes back; and of an `effect` function a deed,
  * which the session does not repeat in silence. */
-#include "events.h"
+#include "calls.h"
 
 #include "promise/call_text.h"
+#include "rows.h"
 #include "sessions.h"
+#include "vault/records.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -176,3 +178,34 @@ int session_repeats(char out[static REPEAT_TEXT_SIZE], struct session *session, 
 	snprintf(out + used, REPEAT_TEXT_SIZE - used, again, name, message->function.data);
 	return 1;
 }
+
+/* ---- as a part ---- */
+
+static void on_branch(struct session *session, const struct session *parent, const struct checkpoint *from)
+{
+	session->deeds = from ? from->deeds : parent->deeds;
+}
+
+#define DEEDS_FIELDS(F, m) F(m, BIN, past, OPTIONAL)
+WIRE_DECLARE(past_record, NO_ID, DEEDS_FIELDS);
+WIRE_DEFINE(past_record, "deeds", NO_ID, DEEDS_FIELDS);
+
+static int put(msgpack_sbuffer *buffer, const struct session *session)
+{
+	const struct past_record record = {.past = past_deeds_bytes(&session->deeds)};
+
+	return record.past.data ? wire_encode_body(buffer, &past_record_schema, &record) : 0;
+}
+
+static int take(struct session *session, struct bytes value)
+{
+	struct past_record record;
+	struct wire_fault fault;
+
+	if (wire_decode_known(&record, &past_record_schema, value, &fault))
+		return -EBADMSG;
+	past_deeds_read(&session->deeds, record.past);
+	return 0;
+}
+
+const struct part deeds_part = {.name = "deeds", .on_branch = on_branch, .put = put, .take = take};

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "events.h"
-#include "part.h"
+#include "rows.h"
 #include "sessions.h"
 #include "vault/records.h"
 
@@ -196,8 +196,9 @@ static void note_now(struct session *session, uint64_t files, uint64_t size, boo
 	session->filing.lack = lack;
 }
 
-void filing_on_kept(struct session *session, const struct files_kept_message *kept)
+void filing_on_kept(struct tenant *tenant, const struct files_kept_message *kept)
 {
+	struct session *session = session_of_tenant(tenant);
 	bool noted = note_checkpoints(session, kept);
 
 	if (session->filing.now == kept->serial && kept->why.size > 0)
@@ -382,7 +383,7 @@ static void on_back(struct session *session, const void *message)
 		note_back(session, back);
 		note_state(session, back);
 	}
-	session_restore_after_files(session);
+	session_event(session, EVENT_FILES, &session_nothing);
 }
 
 static void on_going(struct session *session, const void *message)
@@ -439,16 +440,18 @@ static void filing_event(struct session *session, enum event event, const void *
 		table[session->filing.state][event](session, message);
 }
 
-void filing_on_back(struct session *session, const struct files_back_message *back)
+void filing_on_back(struct tenant *tenant, const struct files_back_message *back)
 {
+	struct session *session = session_of_tenant(tenant);
+
 	/* Two branches may begin with the same files. */
 	if (session->filing.asked == back->serial && bytes_equal(bytes_of(directory_of(session)), back->directory))
 		filing_event(session, EVENT_FILES_BACK, back);
 }
 
-void filing_on_going(struct session *session)
+void filing_on_going(struct tenant *tenant)
 {
-	filing_event(session, EVENT_FILES_GOING, NULL);
+	filing_event(session_of_tenant(tenant), EVENT_FILES_GOING, NULL);
 }
 
 bool filing_on_late(struct session *session)
@@ -473,7 +476,7 @@ bool filing_has_all(const struct session *session, const struct checkpoint *chec
 	return filing_is_on(session) && checkpoint->files && !checkpoint->files_lack;
 }
 
-void filing_branch(struct session *session, const struct checkpoint *from, bool copy)
+static void branch(struct session *session, const struct checkpoint *from, bool copy)
 {
 	session->filing.now = session->filing.first = session->filing.base = copy ? 0 : from->files;
 	session->filing.origin = copy && filing_has_all(session, from) ? from->files : 0;
@@ -481,7 +484,8 @@ void filing_branch(struct session *session, const struct checkpoint *from, bool 
 	session->filing.stale = true;
 }
 
-void filing_split(struct session *session, const struct session *parent)
+/* It begins in the middle of a cell, in the same files. */
+static void split(struct session *session, const struct session *parent)
 {
 	session->filing.now = parent->filing.now;
 	session->filing.first = parent->filing.first;
@@ -491,7 +495,6 @@ void filing_split(struct session *session, const struct session *parent)
 
 void filing_fill(struct session *session)
 {
-	session->state = SESSION_SWEEPING;
 	if (bring(session))
 		refuse_birth(session, BYTES("they were not kept"));
 }
@@ -576,4 +579,18 @@ static int take(struct session *session, struct bytes value)
 	return 0;
 }
 
-const struct part filing_part = {.name = "filing", .init = init, .deinit = deinit, .put = put, .take = take};
+static void on_branch(struct session *session, const struct session *parent, const struct checkpoint *from)
+{
+	if (from)
+		branch(session, from, session->operation->files);
+	else
+		split(session, parent);
+}
+
+const struct part filing_part = {.name = "filing",
+				 .init = init,
+				 .deinit = deinit,
+				 .on_branch = on_branch,
+				 .on_late = filing_on_late,
+				 .put = put,
+				 .take = take};

@@ -23,26 +23,23 @@ bool filing_waits(struct session *session);
 void filing_doubt(struct session *session);
 
 /* Everything of the old interpreter is gone: bring back those of the state that is wanted. Whether that is under
- * way; then session_restore_after_sweep follows. */
+ * way; then EVENT_FILES follows. */
 bool filing_bring(struct session *session);
 /* It has a checkpoint; nobody needs @number for that any more. */
 void filing_on_frozen(struct session *session, struct checkpoint *checkpoint);
 void filing_unused(struct session *session, uint64_t number);
 /* Whether all files of that state are kept. */
 bool filing_has_all(const struct session *session, const struct checkpoint *checkpoint);
-/* A branch begins, from @from. @copy: it gets files of its own. */
-void filing_branch(struct session *session, const struct checkpoint *from, bool copy);
-/* It begins in the middle of a cell of @parent, in the same files. */
-void filing_split(struct session *session, const struct session *parent);
-/* Put the files of its state into its directory before it lives; then session_restore_after_files follows. */
+/* Put the files of its state into its directory before it lives; then EVENT_FILES follows. */
 void filing_fill(struct session *session);
 /* They are there: @how says so to the one that is to work there. */
 void filing_filled(struct session *session, struct spawn_message *how);
 
-void filing_on_kept(struct session *session, const struct files_kept_message *kept);
-void filing_on_back(struct session *session, const struct files_back_message *back);
-/* Its warden gets further with somebody's files. */
-void filing_on_going(struct session *session);
+/* From its warden. */
+void filing_on_kept(struct tenant *tenant, const struct files_kept_message *kept);
+void filing_on_back(struct tenant *tenant, const struct files_back_message *back);
+/* The warden gets further with somebody's files. */
+void filing_on_going(struct tenant *tenant);
 /* The deadline has come, or somebody will not wait: what waited for files to be kept waits no longer. Whether they
  * were being brought back; then the warden is told to give that up, or, if it has been told, the session goes on
  * without it. */

@@ -2,7 +2,7 @@
 #include "hand.h"
 
 #include "base/log.h"
-#include "session.h"
+#include "events.h"
 #include "warden/cages.h"
 
 void hand_session(const struct session *session, enum hand_turn turn)

@@ -79,6 +79,14 @@ void history_remove(struct history *history, struct checkpoint *checkpoint)
 	free(checkpoint);
 }
 
+void history_deinit(struct history *history)
+{
+	struct checkpoint *checkpoint;
+
+	list_for_each (checkpoint, &history->checkpoints, node)
+		history_remove(history, checkpoint);
+}
+
 static bool number_of(struct bytes text, uint64_t *number)
 {
 	*number = 0;

@@ -39,6 +39,7 @@ struct history {
 };
 
 void history_init(struct history *history);
+void history_deinit(struct history *history);
 
 /* The live state is that of @base, or of the pristine image if NULL. */
 void history_rebase(struct history *history, struct checkpoint *base);

@@ -3,11 +3,12 @@
 #include "installing.h"
 
 #include "audit_log.h"
+#include "calls.h"
 #include "config/policy.h"
 #include "config/requirement.h"
-#include "events.h"
 #include "packages/builds.h"
 #include "packages/declared.h"
+#include "rows.h"
 #include "sessions.h"
 #include "warden/prepared.h"
 
@@ -321,7 +322,7 @@ static struct call *first_waiting(const struct session *session, const char *key
 	return NULL;
 }
 
-const char *session_install_doing(const struct session *session)
+static const char *doing(const struct session *session)
 {
 	struct call *call = first_waiting(session, NULL);
 	struct wanted wanted;
@@ -335,7 +336,8 @@ const char *session_install_doing(const struct session *session)
 	return told;
 }
 
-void session_install_again(struct session *session)
+/* A former router's cell asks still. */
+static void on_revived(struct session *session)
 {
 	struct call *call = first_waiting(session, NULL);
 
@@ -374,3 +376,5 @@ void sessions_install_told(struct sessions *sessions, const char *key)
 		if (first_waiting(session, key))
 			session_say_alive(session);
 }
+
+const struct part installing_part = {.name = "installing", .on_revived = on_revived, .doing = doing};

@@ -16,10 +16,6 @@ bool session_first_set(char set[static SHA256_HEX_SIZE], struct sessions *sessio
 void session_install(struct session *session, const struct call_message *message);
 /* Somebody has approved it. */
 void session_install_approved(struct session *session, struct call *call);
-/* A former router's cell asks still. */
-void session_install_again(struct session *session);
-/* What is being done for the first package that it waits for; NULL: it waits for none. */
-const char *session_install_doing(const struct session *session);
 
 /* For packages/builds.h: answer all who wait for @key. */
 void sessions_installed(struct sessions *sessions, const char *key, const char *set, const char *reason);

@@ -1,15 +1,10 @@
 /* Messages from a session's warden and interpreters, turned into events. Every byte from an interpreter is
  * hostile: a frame is scanned, decoded by its table, and legal only from an interpreter of the right role. */
-#include "events.h"
-
 #include "base/log.h"
-#include "base/memory.h"
 #include "comparing.h"
 #include "filing.h"
-#include "hand.h"
-#include "installing.h"
 #include "saving.h"
-#include "sessions.h"
+#include "steps.h"
 #include "vault/fault.h"
 
 #include <inttypes.h>
@@ -20,7 +15,6 @@
 #define ARTIFACTS_MAX 256
 #define BLOCKED_ACTS_MAX 64
 #define BLOCKED_SIZE_MAX ((size_t)64 << 10) /* lair-kernel tells less than 1 KiB of each */
-#define ALIVE_US 1000000
 #define MEASURED_REST_US 10000
 /* At the state that is being saved, if nobody says that it is. */
 #define SAVING_LOOK_AGAIN_US 100000
@@ -28,19 +22,14 @@
 
 /* ---- from its warden ---- */
 
-static struct session *session_of(const struct tenant *tenant)
-{
-	return container_of(tenant, struct session, tenant);
-}
-
 static void on_ready(struct tenant *tenant)
 {
-	session_on_ready(session_of(tenant));
+	session_event(session_of_tenant(tenant), EVENT_READY, &session_nothing);
 }
 
 static bool on_no_successor(struct tenant *tenant, uint64_t serial)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	if (!session->successor || session->successor->serial != serial)
 		return false;
@@ -48,14 +37,9 @@ static bool on_no_successor(struct tenant *tenant, uint64_t serial)
 	return true;
 }
 
-void session_on_ready(struct session *session)
-{
-	session_event(session, EVENT_READY, &session_nothing);
-}
-
 static void on_signalled(struct tenant *tenant, struct interpreter *interpreter)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	if (interpreter == session->live)
 		session_event(session, EVENT_SIGNALLED, &session_nothing);
@@ -63,14 +47,14 @@ static void on_signalled(struct tenant *tenant, struct interpreter *interpreter)
 
 static void on_swept(struct tenant *tenant)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	session_event(session, EVENT_SWEPT, &session_nothing);
 }
 
 static void on_full(struct tenant *tenant)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	session_event(session, EVENT_FULL, &session_nothing);
 }
@@ -104,7 +88,7 @@ static void checkpoint_lost(struct session *session, struct interpreter *frozen,
 
 static void on_last_words(struct tenant *tenant, struct interpreter *interpreter)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	if (interpreter == session->live)
 		session->exited = true;
@@ -112,7 +96,7 @@ static void on_last_words(struct tenant *tenant, struct interpreter *interpreter
 
 static void on_exited(struct tenant *tenant, struct interpreter *interpreter, int status, bool oom)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 	struct details details = {.status = status, .oom = oom};
 
 	if (session->state == SESSION_CLOSING)
@@ -134,7 +118,7 @@ static void on_exited(struct tenant *tenant, struct interpreter *interpreter, in
 
 static void on_stillborn(struct tenant *tenant, uint64_t serial)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	if (!session->live || session->live->serial != serial)
 		return;
@@ -146,7 +130,7 @@ static void on_stillborn(struct tenant *tenant, uint64_t serial)
 /* Its cage or its template failed: everybody who waits is told. */
 static void on_failed(struct tenant *tenant)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 	struct cell *cell;
 
 	log_error(session->name, "%s", session->warden->reason);
@@ -163,65 +147,13 @@ static void on_failed(struct tenant *tenant)
 
 static void on_gone(struct tenant *tenant)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	/* Nobody asked for it: what was running is lost with its cage. */
 	session_end(session, session->warden->starved ? "oom" : "killed");
-	session_answer_waiters(session, &session->closers);
+	waiters_answer(&session->closers, session->sessions->clients, &empty_reply_schema,
+		       &(struct empty_reply){.id = 0});
 	sessions_bury(session->sessions, session);
-}
-
-/* ---- to those who watch ---- */
-
-/* Nobody says when a connection ends. */
-static void drop_disconnected_waiters(struct session *session)
-{
-	struct cell *cell = session->cell;
-
-	if (!cell->asking && cell->calls.n == 0)
-		return;
-	promise_drop_disconnected(cell->reply.promise);
-	session_heed_clock(session);
-}
-
-/* Returns the CPU time of its processes. */
-static double alive_tell(struct session *session)
-{
-	const struct usage usage = usage_of_tree(session->warden->pid, session->warden->baseline);
-	const struct alive_event alive = {
-		.elapsed = event_seconds(event_now() - session->cell->started),
-		.memory = usage.memory,
-		.cpu = usage.cpu,
-		.doing = bytes_of(session_install_doing(session)),
-	};
-
-	promise_alive(session->cell->reply.promise, &alive);
-	return usage.cpu;
-}
-
-void session_say_alive(struct session *session)
-{
-	if (promise_has(session->cell->reply.promise, ASKING_STREAM))
-		(void)alive_tell(session);
-}
-
-static void on_alive(struct timer *timer)
-{
-	struct session *session = container_of(timer, struct session, alive);
-
-	hand_session(session, TURN_ALIVE);
-	session_watch(session);
-	drop_disconnected_waiters(session);
-	if (!promise_has(session->cell->reply.promise, ASKING_STREAM) && !session_stood(session)) {
-		session->cell->cpu = 0;
-		return;
-	}
-	session_charge_work(session, alive_tell(session), ALIVE_US);
-}
-
-void session_watch(struct session *session)
-{
-	(void)timer_set(session->sessions->loop, &session->alive, event_now() + ALIVE_US, on_alive);
 }
 
 /* ---- from its interpreters ---- */
@@ -236,75 +168,6 @@ void session_on_lost(struct session *session, struct interpreter *interpreter, c
 		session_event(session, why ? EVENT_LOST : EVENT_CLOSED, &details);
 	else if (why)
 		checkpoint_lost(session, interpreter, why);
-}
-
-static bool runs_code(const struct session *session)
-{
-	return session->cell && session->cell->task == CELL_CODE;
-}
-
-struct output *session_output(struct session *session, enum interpreter_stream stream)
-{
-	if (!runs_code(session))
-		return &session->stray[stream];
-	return stream == STREAM_STDOUT ? &session->cell->stdout_ : &session->cell->stderr_;
-}
-
-static void on_trim(struct timer *timer)
-{
-	struct session *session = container_of(timer, struct session, trim);
-	uint64_t began = event_now();
-
-	session_trim_transcripts(session);
-	party_took(session->tenant.party, event_now() - began);
-}
-
-void session_trim_transcripts(struct session *session)
-{
-	bool more = false;
-
-	for (int i = STREAM_STDOUT; i <= STREAM_STDERR; i++)
-		more |= transcript_trim(&session->transcripts[i],
-					session_output(session, (enum interpreter_stream)i)->known);
-	/* In the next round. */
-	if (more)
-		(void)timer_set(session_loop(session), &session->trim, event_now(), on_trim);
-}
-
-void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data)
-{
-	struct output *output = session_output(session, stream);
-	uint64_t at = output->total;
-	size_t most = output->most;
-
-	output_add(output, data);
-	if (!runs_code(session)) {
-		session_trim_transcripts(session);
-		return;
-	}
-	/* The next router has to know how much of it is kept. */
-	if (output->most != most)
-		warden_touch(session->warden);
-	session_trim_transcripts(session);
-	if (promise_stream(session->cell->reply.promise, stream == STREAM_STDOUT ? PROMISE_STDOUT : PROMISE_STDERR,
-			   at, data) == CLIENT_E_WAITS)
-		interpreter_pause(session->live, true);
-}
-
-void session_drop_stray(struct session *session)
-{
-	for (int i = 0; i < 2; i++) {
-		output_deinit(&session->stray[i]);
-		session->transcripts[i].begin = session->transcripts[i].end;
-		session->words[i].size = 0;
-	}
-	warden_touch(session->warden);
-}
-
-void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data)
-{
-	(void)msgpack_sbuffer_write(&session->words[stream], data.data, data.size);
-	session_on_output(session, stream, data);
 }
 
 /* It may send anything, and a reply with too many values in it would be refused by its reader. Whether @data is a
@@ -533,7 +396,7 @@ static void on_described(struct session *session, struct interpreter *interprete
 
 static void on_frame(struct tenant *tenant, struct interpreter *interpreter, struct bytes frame)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 	struct wire_fault fault;
 	struct wire_frame message;
 
@@ -572,57 +435,37 @@ static void on_frame(struct tenant *tenant, struct interpreter *interpreter, str
 
 static void on_output(struct tenant *tenant, enum interpreter_stream stream, struct bytes data)
 {
-	session_on_output(session_of(tenant), stream, data);
+	session_on_output(session_of_tenant(tenant), stream, data);
 }
 
 static void on_words(struct tenant *tenant, enum interpreter_stream stream, struct bytes data)
 {
-	session_on_words(session_of(tenant), stream, data);
+	session_on_words(session_of_tenant(tenant), stream, data);
 }
 
 static void on_lost(struct tenant *tenant, struct interpreter *interpreter, const char *why)
 {
-	session_on_lost(session_of(tenant), interpreter, why);
-}
-
-static void on_files_kept(struct tenant *tenant, const struct files_kept_message *kept)
-{
-	filing_on_kept(session_of(tenant), kept);
-}
-
-static void on_files_back(struct tenant *tenant, const struct files_back_message *back)
-{
-	filing_on_back(session_of(tenant), back);
-}
-
-static void on_files_going(struct tenant *tenant)
-{
-	filing_on_going(session_of(tenant));
-}
-
-static void on_files_compared(struct tenant *tenant, const struct files_compared_message *compared)
-{
-	comparing_on_files(session_of(tenant), compared);
+	session_on_lost(session_of_tenant(tenant), interpreter, why);
 }
 
 static void end(struct tenant *tenant, const char *cause)
 {
-	session_end(session_of(tenant), cause);
+	session_end(session_of_tenant(tenant), cause);
 }
 
 static bool is_closing(const struct tenant *tenant)
 {
-	return session_of(tenant)->state == SESSION_CLOSING;
+	return session_of_tenant(tenant)->state == SESSION_CLOSING;
 }
 
 static bool is_busy(const struct tenant *tenant)
 {
-	return session_busy(session_of(tenant));
+	return session_busy(session_of_tenant(tenant));
 }
 
 static bool is_recovering(const struct tenant *tenant)
 {
-	const struct session *session = session_of(tenant);
+	const struct session *session = session_of_tenant(tenant);
 
 	return session->state == SESSION_KILLING || session->state == SESSION_SWEEPING ||
 	       session->state == SESSION_RESTORING;
@@ -630,12 +473,12 @@ static bool is_recovering(const struct tenant *tenant)
 
 static bool has_successor(const struct tenant *tenant)
 {
-	return session_of(tenant)->successor != NULL;
+	return session_of_tenant(tenant)->successor != NULL;
 }
 
 static bool grows_from(const struct tenant *tenant, const struct interpreter *frozen)
 {
-	struct session *session = session_of(tenant);
+	struct session *session = session_of_tenant(tenant);
 
 	return session->source == frozen || history_of(&session->history, frozen);
 }
@@ -655,10 +498,10 @@ const struct tenant_ops session_tenant_ops = {
 	.on_output = on_output,
 	.on_words = on_words,
 	.on_lost = on_lost,
-	.on_files_kept = on_files_kept,
-	.on_files_back = on_files_back,
-	.on_files_going = on_files_going,
-	.on_files_compared = on_files_compared,
+	.on_files_kept = filing_on_kept,
+	.on_files_back = filing_on_back,
+	.on_files_going = filing_on_going,
+	.on_files_compared = comparing_on_files,
 	.end = end,
 	.is_closing = is_closing,
 	.is_busy = is_busy,

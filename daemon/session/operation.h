@@ -30,8 +30,7 @@ struct operation {
 	bool keep_files;		    /* they stay as they are, though the state goes back */
 	msgpack_sbuffer effects;	    /* of a branch: what its parent has done since the state it grew from */
 	uint64_t effects_more;
-	struct question *question;     /* owned */
-	struct comparison *comparison; /* of a diff under way; owned */
+	struct question *question; /* owned */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -39,13 +38,6 @@ int operation_new(struct operation **operationp, enum operation_kind kind, const
 		  struct bytes name);
 struct operation *operation_free(struct operation *operation);
 
-/* The session is idle: do the operation, or its first step. */
-void operation_begin(struct session *session, struct operation *operation);
-/* The state is saved (@why NULL), or could not be: go on with session->operation. */
-void operation_on_frozen(struct session *session, const char *why);
-void operation_on_restored(struct session *session);
-/* The branch that it asked for lives. */
-void operation_on_born(struct session *session);
 /* The branch has not got its copy of the files: tell the client that asked for it. */
 void operation_on_homeless(struct session *session, const char *code, const char *why);
 /* Whether the operation under way has made this session, and is not answered yet. */
@@ -54,3 +46,9 @@ bool operation_is_birth(const struct session *session);
 void operation_done(struct session *session);
 /* The session cannot do it any more. */
 void operation_refuse(struct session *session, struct operation *operation, const char *why);
+
+/* For the next router, but for the code of a question; and back, for a request of @session. Return 0 or -errno. */
+struct operation_record;
+int operation_put(msgpack_sbuffer *buffer, const struct operation *operation);
+int operation_take(struct operation **operationp, struct operation_record *record, const struct session *session,
+		   struct bytes body);

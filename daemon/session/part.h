@@ -1,12 +1,24 @@
-/* A part of a session is a feature with state of its own. Its row has the hooks for the moments of a session's
- * life, and what the next router must know of it. So whatever happens to a whole session goes through the rows, and
- * names no feature. A hook may be NULL. */
+/* The three rooms of a session, lowest first.
+ *
+ * core/ is a session as an object, and all that each part of it may do: output, clocks, requests that wait, lists
+ * of what it has done, its name. It knows no part and no state but by name.
+ *
+ * parts/ are features with state of their own: calls, filing, saving and so on. A part acts on its session through
+ * core/ alone. If something follows that is not its own, it posts an event (events.h), as session_end does, and the
+ * table of states decides. So nothing below that table needs it.
+ *
+ * life/ is that table, its steps, and messages of wardens and interpreters, which become events. It has the parts
+ * act: in the cells of the table, and through their rows where something happens to all of them.
+ *
+ * A row has the hooks of a part for the moments of a session's life, and what the next router must know of it. So
+ * whatever happens to a whole session names no part. A hook may be NULL. */
 #pragma once
+
+#include "session.h"
 
 #include "proto/wire.h"
 
 struct ledger;
-struct session;
 
 struct part {
 	const char *name;			     /* in the record of the session */
@@ -15,6 +27,12 @@ struct part {
 	void (*on_exit)(struct session *session);    /* the interpreter is dead, another may follow */
 	void (*on_end)(struct session *session);     /* nothing follows; its interpreters still exist */
 	void (*on_revived)(struct session *session); /* it is as it was with the last router, without timers */
+	/* It begins as a branch of @parent: from a checkpoint, or (@from NULL) in the middle of its cell. */
+	void (*on_branch)(struct session *session, const struct session *parent, const struct checkpoint *from);
+	/* The deadline has come. Returns whether that was the part's, which has done what is to be done. */
+	bool (*on_late)(struct session *session);
+	/* What is being done for the running cell; NULL: nothing that takes long. Static, or the part's. */
+	const char *(*doing)(const struct session *session);
 
 	/* The state for the next router: append one value, or nothing if there is none; and read it back. Return 0
 	 * or -errno. */
@@ -30,15 +48,12 @@ struct part {
 	void (*read)(struct session *session, const void *record);
 };
 
-extern const struct part filing_part, saving_part, transfers_part;
-
-/* In the order in which they are initialised; NULL after the last. */
-extern const struct part *const session_parts[];
-
-#define parts_for_each(at) for (const struct part *const *at = session_parts; *at; at++)
+#define parts_for_each(at, session) for (const struct part *const *at = (session)->sessions->parts; *at; at++)
 /* Call a hook of all parts that have it. */
-#define parts_call(hook, session) parts_for_each(part_) if ((*part_)->hook)(*part_)->hook(session)
+#define parts_call(hook, session) parts_for_each(part_, session) if ((*part_)->hook)(*part_)->hook(session)
 
+void parts_branch(struct session *session, const struct session *parent, const struct checkpoint *from);
+bool parts_late(struct session *session);
 /* The state of all parts as one map, appended; and back. Return 0 or -errno. */
 int parts_put(msgpack_sbuffer *buffer, const struct session *session);
 int parts_take(struct session *session, struct bytes values);

@@ -1,11 +1,10 @@
 /* A new interpreter for a session whose old one is gone. The cell that was running is answered only when the new
  * interpreter is ready, so that the answer can say which state is in force. */
-#include "events.h"
+#include "steps.h"
 
 #include "base/log.h"
 #include "filing.h"
 #include "part.h"
-#include "sessions.h"
 #include "warden/budget.h"
 
 #include <inttypes.h>
@@ -334,11 +333,7 @@ void session_replace_after_exit(struct session *session, const struct details *d
 	if (session->freezing && session->cell && list_empty(&session->resets))
 		session_put_back(session);
 	session->verdict = verdict_of_exit(session, details);
-	if (session->operation && session->operation->kind == OPERATION_QUESTION)
-		session_fail_question(session);
-	if (session->operation && session->operation->kind == OPERATION_DIFF)
-		operation_refuse(session, session->operation,
-				 "its interpreter ended before the states were compared");
+	parts_call(on_exit, session);
 	if (operation_is_birth(session)) {
 		log_error(session->name, "it died before it had a state of its own");
 		operation_on_homeless(session, "gone",
@@ -368,14 +363,13 @@ void session_replace_after_exit(struct session *session, const struct details *d
 		if (!session->cell)
 			note_loss(session);
 	}
-	parts_call(on_exit, session);
 	session->live = warden_discard(session->warden, session->live);
 	session->state = SESSION_SWEEPING;
 	session_deadline(session, DEATH_US);
 	warden_sweep(session->warden, &session->tenant);
 }
 
-void session_restore_after_files(struct session *session)
+void session_restore_after_files(struct session *session, const struct details *details)
 {
 	if (!list_empty(&session->resets) && !operation_is_birth(session)) {
 		session->target = NULL;
@@ -390,7 +384,7 @@ void session_restore_after_sweep(struct session *session, const struct details *
 	(void)details;
 	/* Before something was scarce, the files were brought back. */
 	if (event_now() < session->scarce_until || !filing_bring(session))
-		session_restore_after_files(session);
+		session_restore_after_files(session, details);
 }
 
 /* The successor takes too long, and until it comes nothing can be swept. */

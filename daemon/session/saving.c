@@ -8,7 +8,7 @@
 #include "events.h"
 #include "files/saved.h"
 #include "hand.h"
-#include "part.h"
+#include "rows.h"
 #include "sessions.h"
 #include "vault/records.h"
 

@@ -1,24 +1,11 @@
-/* Sessions: how they begin and end, and what clients may ask of them. table.c has everything in between. */
+/* A session as an object, and what each part of it may do with it. */
 #include "events.h"
 
-#include "audit_log.h"
-#include "base/log.h"
 #include "files/files.h"
-#include "filing.h"
-#include "hand.h"
-#include "installing.h"
 #include "part.h"
-#include "saving.h"
 #include "sessions.h"
-#include "stop.h"
-#include "warden/nursery.h"
-#include "warden/prepared.h"
 
 #include "proto/clock.h"
-
-#include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
 
 #define STRAY_MAX 65536
 
@@ -30,8 +17,6 @@ static const char *const state_names[_SESSION_STATE_N] = {
 	[SESSION_UNSAVED] = "idle",	  [SESSION_KILLING] = "starting", [SESSION_SWEEPING] = "starting",
 	[SESSION_RESTORING] = "starting", [SESSION_CLOSING] = "closing",
 };
-
-static void on_hard_ttl(struct timer *timer);
 
 struct session *session_alloc(struct sessions *sessions, struct profile *profile, const char *id, uid_t owner)
 {
@@ -46,7 +31,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 	}
 	list_init(&session->node);
 	list_init(&session->mate);
-	session->tenant = (struct tenant){.ops = &session_tenant_ops,
+	session->tenant = (struct tenant){.ops = sessions->tenant_ops,
 					  .id = session->id,
 					  .party = &session->user->party,
 					  .transcripts = session->transcripts};
@@ -74,117 +59,6 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 	return session;
 }
 
-static int transcripts_create(struct session *session)
-{
-	int r = transcript_create(&session->transcripts[0]);
-
-	return r ? r : transcript_create(&session->transcripts[1]);
-}
-
-void session_arm_hard(struct session *session)
-{
-	if (session->profile->hard_ttl)
-		(void)timer_set(session_loop(session), &session->hard, session->opened + session->profile->hard_ttl,
-				on_hard_ttl);
-}
-
-int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile, const char *id,
-		uid_t owner, const struct beginning *with)
-{
-	struct session *session = session_alloc(sessions, profile, id, owner);
-	struct nursery *nursery = cages_nursery_for(sessions->cages, profile, owner, with->code);
-	int r = session && nursery ? transcripts_create(session) : -ENOMEM;
-	char set[SHA256_HEX_SIZE];
-	bool ahead = !r && prepared_any(nursery) && session_first_set(set, sessions, profile, with);
-
-	if (!r)
-		r = nursery_claim(nursery, ahead ? set : NULL, &session->tenant, &session->warden);
-	if (r) {
-		session_free(session);
-		return r;
-	}
-	session_arm_hard(session);
-	*sessionp = session;
-	return 0;
-}
-
-/* In the family's workspace, since nothing else there can be written to. */
-static int branch_directory(struct session *session, char name[32])
-{
-	snprintf(name, 32, "%llu", (unsigned long long)session->warden->last_interpreter + 1);
-	return asprintf(&session->workspace, "%s/.branches/%s", session->warden->workspace, name) < 0 ? -ENOMEM : 0;
-}
-
-int session_alloc_branch(struct session **sessionp, struct session *parent, struct operation *operation,
-			 const char *workspace)
-{
-	struct session *session =
-		session_alloc(parent->sessions, parent->profile, operation->branch, parent->owner);
-
-	if (!session)
-		return -ENOMEM;
-	session->warden = parent->warden;
-	if (transcripts_create(session) || (workspace && !(session->workspace = strdup(workspace)))) {
-		session_free(session);
-		return -ENOMEM;
-	}
-	session->operation = operation;
-	/* It shares its parent's cage, so it shares the end of that cage's life. */
-	session->opened = parent->opened;
-	*sessionp = session;
-	return 0;
-}
-
-int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
-		       struct operation *operation)
-{
-	struct spawn_message how = {.reseed = true};
-	char directory[32];
-	struct session *session;
-
-	if (session_alloc_branch(&session, parent, operation, operation->files ? NULL : parent->workspace))
-		return -ENOMEM;
-	if (operation->files && branch_directory(session, directory)) {
-		session->operation = NULL; /* the caller's still */
-		session_free(session);
-		return -ENOMEM;
-	}
-	how.directory = bytes_of(operation->files ? directory : NULL);
-	session->growing = true;
-	session->source = from->interpreter;
-	session->n_cells = session->at = from->cell;
-	journal_copy(&session->journal, &parent->journal, from->cell);
-	session->deeds = from->deeds;
-	filing_branch(session, from, operation->files);
-	effects_copy(&session->effects, &parent->effects, from->cell);
-	operation->effects_more = effects_put(&parent->effects, from->cell, EFFECTS_FOREVER, &operation->effects);
-	warden_join(session->warden, &session->tenant);
-	session_arm_hard(session);
-	*sessionp = session;
-	if (session->filing.origin)
-		filing_fill(session);
-	else
-		session_thaw(session, &how, from->interpreter);
-	return 0;
-}
-
-static void waiters_free(struct list *waiters)
-{
-	struct waiter *waiter;
-
-	list_for_each (waiter, waiters, node)
-		free(waiter);
-}
-
-static void history_empty(struct session *session)
-{
-	struct checkpoint *checkpoint;
-
-	session->target = NULL;
-	list_for_each (checkpoint, &session->history.checkpoints, node)
-		history_remove(&session->history, checkpoint);
-}
-
 struct session *session_free(struct session *session)
 {
 	struct operation *operation;
@@ -194,16 +68,10 @@ struct session *session_free(struct session *session)
 	list_remove(&session->node);
 	list_remove(&session->mate);
 	list_remove(&session->tenant.node);
-	timer_clear(session_loop(session), &session->deadline);
-	timer_clear(session_loop(session), &session->idle);
-	timer_clear(session_loop(session), &session->hard);
-	timer_clear(session_loop(session), &session->measure);
-	timer_clear(session_loop(session), &session->alive);
-	timer_clear(session_loop(session), &session->trim);
-	timer_clear(session_loop(session), &session->call_due);
+	session_stop_clocks(session);
 	parts_call(deinit, session);
 	cell_free(session->cell);
-	history_empty(session);
+	history_deinit(&session->history);
 	list_for_each (operation, &session->operations, node)
 		operation_free(operation);
 	operation_free(session->operation);
@@ -218,6 +86,32 @@ struct session *session_free(struct session *session)
 	free(session->workspace);
 	free(session);
 	return NULL;
+}
+
+int session_create_transcripts(struct session *session)
+{
+	int r = transcript_create(&session->transcripts[0]);
+
+	return r ? r : transcript_create(&session->transcripts[1]);
+}
+
+uint64_t promise_serial(const struct address *request)
+{
+	return request->promise ? request->promise->serial : 0;
+}
+
+/* Nobody, but for a promise, which puts the number of each asker where this one stands. */
+struct address session_claim(const struct session *session, uint64_t promise)
+{
+	const struct keeping keeping = profile_keeping(session->profile);
+	struct address address = {.uid = session->owner, .id = 1};
+
+	if (promise > 0)
+		address.promise = promises_claim(session->sessions->promises, promise, session->owner,
+						 bytes_of(session->id), &keeping);
+	if (address.promise && address.promise->by_root)
+		address.uid = 0;
+	return address;
 }
 
 const char *session_workspace(const struct session *session)
@@ -238,160 +132,81 @@ const char *session_state_name(const struct session *session)
 	return state_names[session->state];
 }
 
-bool session_cancel(struct session *session, const struct address *request, bool kill)
+struct session *session_of_tenant(const struct tenant *tenant)
 {
-	const struct verdict cancelled = {.returncode = RETURNCODE_INTERRUPTED,
-					  .state = session->id[0] ? "kept" : "ended",
-					  .cause = "interrupt"};
-	struct cell *cell;
+	return container_of(tenant, struct session, tenant);
+}
 
-	if (session->cell && promise_asked_by(session->cell->reply.promise, request))
-		return session_interrupt(session, kill);
-	list_for_each (cell, &session->queue, node) {
-		if (!promise_asked_by(cell->reply.promise, request))
-			continue;
-		warden_touch(session->warden);
-		session_reply(session, cell, &cancelled);
+struct event_loop *session_loop(const struct session *session)
+{
+	return session->sessions->loop;
+}
+
+void session_depart(struct session *session)
+{
+	session->was_saved = session->history.saved;
+	session->exact = session->was_saved && session->profile->checkpoint != CHECKPOINT_OFF;
+	session->history.saved = false;
+}
+
+/* A cell that waits behind a checkpoint has done nothing yet. */
+void session_gather_effects(struct session *session)
+{
+	bool during = session->cell && !session->freezing;
+	uint64_t last = interpreter_noted(session->live);
+
+	if (last > session->live->effects)
+		effects_gather(&session->effects, session->live->buffer, session->live->effects, last,
+			       during ? EFFECTS_DURING(session->cell->number)
+				      : EFFECTS_AFTER(session->n_cells - (session->cell != NULL)));
+	session->live->effects = last;
+}
+
+bool session_busy(const struct session *session)
+{
+	return session->state == SESSION_BUSY || session->state == SESSION_GRACE;
+}
+
+void session_exec(struct session *session, struct cell *cell)
+{
+	if (session->state == SESSION_CLOSING) {
+		client_error(session->sessions->clients, &cell->reply, "gone",
+			     "the session ended before this cell could run");
 		cell_free(cell);
-		session->n_queued--;
-		if (!session->id[0])
-			session_end(session, "one-shot");
-		return true;
-	}
-	return false;
-}
-
-bool session_interrupt(struct session *session, bool kill)
-{
-	warden_touch(session->warden);
-	if (session->filing.state == FILING_BRINGS)
-		return filing_on_late(session);
-	if (!session_busy(session))
-		return false;
-	/* A cell that waits behind a checkpoint has not begun: it is interrupted when it does. */
-	if (kill && !session->freezing) {
-		log_info(session->name, "cell %" PRIu64 " is killed, as was asked", session->cell->number);
-		session_kill_interpreter(session, "interrupt");
-		return true;
-	}
-	interpreter_mark_interrupted(session->live, session->cell->number);
-	if (warden_signal(session->warden, session->live, SIGINT))
-		session_end(session, "internal");
-	return true;
-}
-
-/* A client that cannot be told later, when it is done, is told so now. */
-static void waiter_add(struct session *session, struct list *waiters, const struct address *request)
-{
-	struct waiter *waiter = request ? calloc(1, sizeof(*waiter)) : NULL;
-
-	if (request && !waiter)
-		(void)client_error(session->sessions->clients, request, "internal",
-				   "out of memory to wait for this, which is being done");
-	if (!waiter)
 		return;
-	waiter->request = *request;
-	list_init(&waiter->node);
-	list_append(waiters, &waiter->node);
-}
-
-void session_reset(struct session *session, const struct address *request)
-{
-	warden_touch(session->warden);
-	waiter_add(session, &session->resets, request);
-	session_event(session, EVENT_RESET, &session_nothing);
-}
-
-void session_close(struct session *session, const struct address *request)
-{
-	warden_touch(session->warden);
-	waiter_add(session, &session->closers, request);
-	saving_close(session);
-	session_end(session, "shutdown");
-}
-
-/* For clients that ask for its id later. */
-static void past_note(struct session *session, const char *cause)
-{
-	struct ending ending = {.when = clock_date(), .birth = session->birth, .cells = session->n_cells};
-	struct list *first = list_first(&session->closers);
-
-	if (!session->id[0])
-		return;
-	snprintf(ending.why, sizeof(ending.why), "%s", session->sessions->cages->stopping ? "stopped" : cause);
-	if (session->expiring) {
-		ending.saved = session->save_tried && !session->last_save && !session->not_saved[0];
-		if (!ending.saved)
-			snprintf(ending.not_saved, sizeof(ending.not_saved), "%s",
-				 session->not_saved[0] ? session->not_saved : "it ended before it was saved");
-		stop_note(session, &ending);
 	}
-	ending.by_root = first && container_of(first, struct waiter, node)->request.uid == 0 && session->owner != 0;
-	past_end(&session->sessions->past, session->owner, session->id, &ending);
+	warden_touch(session->warden);
+	list_append(&session->queue, &cell->node);
+	session->n_queued++;
+	session->hurried = session->n_cells > 0 && event_now() - session->last < HURRY_US;
+	if (session->n_queued == 1)
+		session_event(session, EVENT_RUN, &session_nothing);
+}
+
+int session_put_ended(const struct session *session, msgpack_sbuffer *buffer)
+{
+	const struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
+
+	return session->untold ? past_put(buffer, past_find(&session->sessions->past, &name)) : 0;
+}
+
+/* ---- to the table of states ---- */
+
+const struct details session_nothing;
+
+void session_event(struct session *session, enum session_event event, const struct details *details)
+{
+	session->sessions->on_event(session, event, details);
 }
 
 void session_end(struct session *session, const char *cause)
 {
-	struct verdict verdict = {.returncode = RETURNCODE_KILLED, .state = "ended", .cause = cause};
+	const struct details details = {.why = cause};
 
-	warden_touch(session->warden);
-	if (session->state == SESSION_CLOSING)
-		return;
-	session->state = SESSION_CLOSING;
-	session->kill_cause = cause;
-	log_info(session->name, "ended: %s", cause);
-	audit_log_ended(session, cause);
-	if (session->cell && session->cell->timed_out)
-		verdict.returncode = RETURNCODE_TIMEOUT;
-	if (session->cell)
-		session_finish_cell(session, &verdict);
-	past_note(session, cause);
-	session_refuse_work(session, "the session ended");
-	session_refuse_resets(session);
-	timer_clear(session_loop(session), &session->deadline);
-	timer_clear(session_loop(session), &session->idle);
-	timer_clear(session_loop(session), &session->hard);
-	timer_clear(session_loop(session), &session->measure);
-	timer_clear(session_loop(session), &session->alive);
-	timer_clear(session_loop(session), &session->trim);
-	timer_clear(session_loop(session), &session->call_due);
-	parts_call(on_end, session);
-	session->freezing = warden_discard(session->warden, session->freezing);
-	session_drop_successor(session);
-	session->live = NULL;
-	session_let_source_go(session);
-	sessions_on_ended(session->sessions, session);
-	/* Its frozen interpreters go now, and nothing may refer to them. */
-	history_empty(session);
-	warden_leave(session->warden, &session->tenant);
+	session_event(session, EVENT_END, &details);
 }
 
-void session_answer(struct session *session, const struct input_request *input)
+void session_proceed(struct session *session)
 {
-	struct answer_message answer = {.text = input->text, .eof = input->eof};
-	struct cell *cell = session->cell;
-
-	warden_touch(session->warden);
-	cell->asking = false;
-	/* It has all of its time again. */
-	cell->rest = cell->timeout;
-	if (session->state == SESSION_BUSY && !cell->stands)
-		session_deadline(session, cell->timeout);
-	session_heed_clock(session);
-	if (interpreter_send(session->live, &answer_message_schema, &answer))
-		session_end(session, "internal");
-}
-
-void session_resume(struct session *session)
-{
-	if (session->cell && session->live && !promise_waits(session->cell->reply.promise))
-		interpreter_pause(session->live, false);
-}
-
-static void on_hard_ttl(struct timer *timer)
-{
-	struct session *session = container_of(timer, struct session, hard);
-
-	hand_session(session, TURN_HARD);
-	saving_expire(session, "hard_ttl");
+	session_event(session, EVENT_PROCEED, &session_nothing);
 }

@@ -1,6 +1,6 @@
 /* A session: a client names it by an id. It owns a queue of cells, three deadlines, a history of checkpoints,
- * and one live interpreter in a warden that it may share with its branches. Everything it does is in one table
- * of states and events in table.c. */
+ * and one live interpreter in a warden that it may share with its branches. What it does is decided by one table
+ * of states and events, which lies above: life/table.c. */
 #pragma once
 
 #include "base/graveyard.h"
@@ -11,7 +11,7 @@
 #include "operation.h"
 #include "past.h"
 #include "promise/cell.h"
-#include "split.h"
+#include "proto/event.h"
 #include "warden/transcript.h"
 #include "warden/warden.h"
 
@@ -55,6 +55,16 @@ struct filing {
 	msgpack_sbuffer back;	/* array of file_back: to be told, and how many more */
 	uint64_t more;
 	char stay[256], unkept[160]; /* to be told; "": nothing */
+};
+
+/* A branch in the middle of the running cell, while it is being made: split.h. */
+struct split {
+	struct operation *operation; /* the request for it; NULL: nobody wants it any more */
+	struct interpreter *copy;    /* being made; NULL: none is */
+	/* What the interpreter has been answered since it was asked for the copy, which does not know of that:
+	 * bodies of `returned`. */
+	msgpack_sbuffer answers;
+	struct timer due;
 };
 
 /* What the last checkpoint has cost the cell after it, which had to copy what it wrote to. If that was much, the
@@ -123,7 +133,8 @@ struct session {
 	struct interpreter *successor;	 /* made while the live one is being killed; NULL: when it is dead */
 	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
 	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */
-	struct split split;		 /* a branch in the middle of the running cell, being made */
+	struct split split;
+	struct comparison *comparison; /* of a diff under way; NULL before the first */
 	struct costliness costly;
 	bool hurried;		     /* the last cell came soon after the answer to the one before */
 	struct list operations;	     /* on checkpoints, and questions, waiting for an idle moment */
@@ -153,66 +164,30 @@ struct session {
 	struct list resets, closers; /* requests that wait for it to be fresh, or gone */
 };
 
-/* Make one and find it a warden, which may be READY already: session_on_ready is the caller's to call. Returns 0 or
- * -errno; -EAGAIN as from nursery_claim. */
-int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile, const char *id,
-		uid_t owner, const struct beginning *with);
-/* One that grows from @from, a checkpoint of @parent, in the same warden, for @operation, which it owns from now on
- * and answers when it stands or fails. Returns 0 or -ENOMEM. */
-int session_new_branch(struct session **sessionp, struct session *parent, struct checkpoint *from,
-		       struct operation *operation);
+/* A session without any past. NULL when out of memory. */
+struct session *session_alloc(struct sessions *sessions, struct profile *profile, const char *id, uid_t owner);
 struct session *session_free(struct session *session);
+
+/* The transcripts of one that is new. Returns 0 or -errno. */
+int session_create_transcripts(struct session *session);
+/* Its promise, for the next router; 0: it has none. */
+uint64_t promise_serial(const struct address *request);
+/* The request whose promise a former router has left; 0: it had none. */
+struct address session_claim(const struct session *session, uint64_t promise);
 
 /* Put a cell in the queue; the session owns it now. The caller has checked the limit. A session that has ended
  * refuses it. */
 void session_exec(struct session *session, struct cell *cell);
-/* @kill: its interpreter is killed, and the session goes on from its last checkpoint. Whether a cell was running.
- */
-bool session_interrupt(struct session *session, bool kill);
-/* The same for the one cell that @request sent, which may still be waiting. Whether there was one. */
-bool session_cancel(struct session *session, const struct address *request, bool kill);
-/* The request is answered when it is done. */
-void session_reset(struct session *session, const struct address *request);
-void session_close(struct session *session, const struct address *request);
-/* Do something with checkpoints at the next idle moment; the session owns @operation now, and answers it. The
- * caller has checked that no cell runs or waits. */
-void session_operate(struct session *session, struct operation *operation);
-/* End it for a reason of our own. @cause: static text for the reply of a running cell. */
-void session_end(struct session *session, const char *cause);
-/* The running cell asks or calls, or does so no longer, or somebody has come or gone who answers it: its time
- * stands still, or goes on. */
-void session_heed_clock(struct session *session);
-/* Whether it stood still, for a while, since the last look at what the processes of the session do. */
-bool session_stood(const struct session *session);
-/* Such a look: they have used @cpu seconds of processors so far, and the last look was @since ago. A cell that
- * computes while its time stands still, in another thread, does so in its own time. */
-void session_charge_work(struct session *session, double cpu, uint64_t since);
-/* What a client answers to an `ask` of the running cell. */
-void session_answer(struct session *session, const struct input_request *input);
-/* The answer of a provider, @by, to a call of the running cell, without its number. The call is no more, and others
- * who have it are told so. False if the answer is too large, and the cell has been told that. */
-bool session_return_call(struct session *session, struct call *call, const struct returned_message *answer,
-			 const struct address *by);
-/* The same from somebody else, @by: its provider is told that nobody waits for it. */
-void session_answer_call(struct session *session, struct call *call, const struct returned_message *answer,
-			 uid_t by);
-/* A provider, @by, puts it aside: nobody else is to do it. */
-void session_hold_call(struct session *session, struct call *call, struct bytes why, const struct address *by);
-/* It asks, and may be done. */
-void session_approve_call(struct session *session, struct call *call, uid_t by);
-/* Its calls have changed, or who answers them. */
-void session_heed_calls(struct session *session);
-
-/* Its client reads again. */
-void session_resume(struct session *session);
+/* Somebody is there: it has not been idle. */
+void session_stay(struct session *session);
 
 /* How the session that had its id before has ended, if there was one and no cell has told of it: see past.h.
  * Returns 0 or -ENOMEM. */
 int session_put_ended(const struct session *session, msgpack_sbuffer *buffer);
 
-/* Somebody is there: it has not been idle. */
-void session_stay(struct session *session);
-
+/* That of a warden's tenant. */
+struct session *session_of_tenant(const struct tenant *tenant);
+struct event_loop *session_loop(const struct session *session);
 bool session_busy(const struct session *session);
 const char *session_workspace(const struct session *session);
 /* The same as file_directory opens it. */
@@ -222,26 +197,8 @@ const char *session_state_name(const struct session *session);
 /* What info and open tell @asker of it: info.c. The record points into @name. */
 struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE]);
 
-/* ---- for operation.c: what the states do on behalf of an operation ---- */
+/* ---- output.c ---- */
 
-/* Take a checkpoint now (IDLE, UNSAVED). FROZEN or a failure comes back to operation_on_frozen. */
-void session_freeze(struct session *session);
-/* Put the question under way to the interpreter (IDLE). */
-void session_ask(struct session *session);
-/* Give up the live state for @target (IDLE). operation_on_restored is called when that stands. */
-void session_rewind(struct session *session, struct checkpoint *target);
-void session_forget(struct session *session, struct checkpoint *checkpoint);
-
-/* ---- from its warden and its interpreters: messages.c ---- */
-
-/* How its warden tells it. */
-extern const struct tenant_ops session_tenant_ops;
-
-void session_on_ready(struct session *session);
-/* The one who is to follow it lives, with that number; 0: there is none. */
-void session_on_successor(struct session *session, uint64_t pid);
-/* The types of what it may say; NULL after the last. */
-const char *session_message_type(size_t i);
 /* From a pipe, and in the session's transcript. */
 void session_on_output(struct session *session, enum interpreter_stream stream, struct bytes data);
 /* What was written between cells has been told: no cell gets it. */
@@ -252,5 +209,3 @@ struct output *session_output(struct session *session, enum interpreter_stream s
 void session_trim_transcripts(struct session *session);
 /* From elsewhere: of the dead, or of ourselves. */
 void session_on_words(struct session *session, enum interpreter_stream stream, struct bytes data);
-/* It broke the protocol, or (@why NULL) closed its channel. */
-void session_on_lost(struct session *session, struct interpreter *interpreter, const char *why);

@@ -107,103 +107,24 @@ bool sessions_room(struct sessions *sessions, const struct address *from, uid_t 
 	return false;
 }
 
-int sessions_open(struct session **sessionp, struct sessions *sessions, struct profile *profile, struct bytes id,
-		  uid_t owner, const struct beginning *with)
+static int enter(struct sessions *sessions, struct session *session)
 {
-	char key[SESSION_ID_MAX + 1];
-	struct session *session;
-	int r;
-
-	snprintf(key, sizeof(key), "%.*s", (int)id.size, id.size ? id.data : "");
-	r = session_new(&session, sessions, profile, key, owner, with);
-	if (r)
-		return r;
-	admit(sessions, session);
-	sessions->stats.opened++;
-	if (session->id[0] && !tsearch(session, &sessions->table, compare)) {
-		session_end(session, "internal");
-		return -ENOMEM;
-	}
-	if (session->id[0])
-		session->untold = past_begin(&sessions->past, owner, session->id, session->birth);
-	log_info(session->name, "%s for uid %u, profile %s, workspace %s", session->id[0] ? "opened" : "one-shot",
-		 owner, profile->name, session->warden->workspace);
-	audit_log_opened(session);
-	/* Not before it can be found, and forgotten: it may end of this. */
-	if (session->warden->state == WARDEN_READY)
-		session_on_ready(session);
-	if (session->state == SESSION_CLOSING)
-		return -ENOBUFS;
-	*sessionp = session;
-	return 0;
-}
-
-int sessions_readmit(struct sessions *sessions, struct session *session)
-{
-	admit(sessions, session);
 	if (session->id[0] && session->state != SESSION_CLOSING && !tsearch(session, &sessions->table, compare))
 		return -ENOMEM;
 	return 0;
 }
 
-/* While the state was being saved, other sessions may have been made, and one may have taken the id. If there is no
- * room for the branch, @operation is refused. */
-static bool branch_fits(struct sessions *sessions, struct session *parent, struct operation *operation)
-{
-	struct session_name name = {.owner = parent->owner, .id = bytes_of(operation->branch)};
-
-	if (!sessions_room(sessions, &operation->request, parent->owner))
-		operation_free(operation);
-	else if (sessions_find(sessions, &name))
-		operation_refuse(parent, operation, "the branch could not be made");
-	else
-		return true;
-	return false;
-}
-
-static void admit_branch(struct sessions *sessions, struct session *session, const struct session *parent,
-			 uint64_t cell)
+int sessions_admit(struct sessions *sessions, struct session *session)
 {
 	admit(sessions, session);
 	sessions->stats.opened++;
-	if (session->state == SESSION_CLOSING)
-		return;
-	if (!tsearch(session, &sessions->table, compare)) {
-		session_end(session, "internal");
-		return;
-	}
-	(void)past_begin(&sessions->past, session->owner, session->id, session->birth);
-	log_info(session->name, "branched from session %s after cell %llu", parent->name, (unsigned long long)cell);
-	audit_log_opened(session);
+	return enter(sessions, session);
 }
 
-void sessions_branch(struct sessions *sessions, struct session *parent, struct checkpoint *from,
-		     struct operation *operation)
+int sessions_readmit(struct sessions *sessions, struct session *session)
 {
-	uint64_t cell = from->cell;
-	struct session *session;
-
-	if (!branch_fits(sessions, parent, operation))
-		return;
-	if (session_new_branch(&session, parent, from, operation))
-		operation_refuse(parent, operation, "the branch could not be made");
-	else
-		admit_branch(sessions, session, parent, cell);
-}
-
-void sessions_split(struct sessions *sessions, struct session *parent, struct operation *operation)
-{
-	struct interpreter *copy = parent->split.copy;
-	struct session *session;
-
-	if (!branch_fits(sessions, parent, operation)) {
-		warden_discard(parent->warden, copy);
-	} else if (session_new_split(&session, parent, copy, operation)) {
-		operation_refuse(parent, operation, "the branch could not be made");
-		warden_discard(parent->warden, copy);
-	} else {
-		admit_branch(sessions, session, parent, parent->at);
-	}
+	admit(sessions, session);
+	return enter(sessions, session);
 }
 
 void sessions_on_ended(struct sessions *sessions, struct session *session)
@@ -225,7 +146,6 @@ void sessions_init(struct sessions *sessions)
 {
 	sessions->audit_log = AUDIT_LOG_NONE;
 	past_init(&sessions->past, sessions->loop);
-	stop_init(&sessions->stop);
 	watches_init(&sessions->watches);
 	list_init(&sessions->all);
 	graveyard_init(&sessions->dead, session_free_dead);
@@ -264,11 +184,4 @@ static bool lives(void *userdata, const struct session_name *name, uint64_t birt
 void sessions_settle_past(struct sessions *sessions)
 {
 	past_settle(&sessions->past, lives, sessions);
-}
-
-int session_put_ended(const struct session *session, msgpack_sbuffer *buffer)
-{
-	const struct session_name name = {.owner = session->owner, .id = bytes_of(session->id)};
-
-	return session->untold ? past_put(buffer, past_find(&session->sessions->past, &name)) : 0;
 }

@@ -4,12 +4,12 @@
 
 #include "audit_log.h"
 #include "config/config.h"
+#include "events.h"
 #include "files/saved.h"
 #include "past.h"
 #include "promise/client.h"
 #include "promise/promise.h"
 #include "session.h"
-#include "stop.h"
 #include "warden/cages.h"
 #include "watches.h"
 
@@ -29,9 +29,22 @@ struct stats {
 	struct times ran, waited;		    /* of cells */
 };
 
+/* What comes of laird's stop: stop.h. */
+struct stop {
+	struct list askers;	  /* who is told what came of it */
+	uint64_t n_saved, n_left; /* sessions; that are still to be saved */
+	size_t n_not_saved;
+	msgpack_sbuffer not_saved; /* names, and why */
+};
+
 struct builds;
+struct part;
 
 struct sessions {
+	/* What lies above: what the table of states does, how a warden tells a session, and the parts. */
+	void (*on_event)(struct session *session, enum session_event event, const struct details *details);
+	const struct tenant_ops *tenant_ops;
+	const struct part *const *parts; /* in the order in which they are initialised; NULL after the last */
 	struct event_loop *loop;
 	struct breaker *breaker;
 	struct users *users;
@@ -69,17 +82,8 @@ void sessions_measure(const struct sessions *sessions, uid_t uid);
 struct session *sessions_first_open(struct sessions *sessions);
 /* Whether @owner may have one more, or else @from has been told why not. */
 bool sessions_room(struct sessions *sessions, const struct address *from, uid_t owner);
-/* Open one; @id is checked, the limits are not. "" makes a one-shot. @with: see
- * cages_nursery_for. Returns as session_new. What is opened
- * can take a cell. */
-int sessions_open(struct session **sessionp, struct sessions *sessions, struct profile *profile, struct bytes id,
-		  uid_t owner, const struct beginning *with);
-/* Grow a new session from a checkpoint of @parent for @operation, which is answered here or when the branch stands.
- */
-void sessions_branch(struct sessions *sessions, struct session *parent, struct checkpoint *from,
-		     struct operation *operation);
-/* Grow one out of the copy of the running cell of @parent, likewise: see split.h. */
-void sessions_split(struct sessions *sessions, struct session *parent, struct operation *operation);
+/* It can be found from now on. Returns 0 or -ENOMEM. */
+int sessions_admit(struct sessions *sessions, struct session *session);
 /* One of the last router's. Returns 0 or -ENOMEM. */
 int sessions_readmit(struct sessions *sessions, struct session *session);
 /* Its id is free again. */

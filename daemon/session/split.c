@@ -1,13 +1,8 @@
-/* A branch in the middle of a cell. What is answered to the cell while the copy is being made goes to both, so the
- * two part when the copy is there: the calls that are out then are the parent's, and the branch has a copy of each.
- */
 #include "split.h"
 
-#include "audit_log.h"
-#include "base/log.h"
 #include "events.h"
-#include "filing.h"
 #include "hand.h"
+#include "rows.h"
 #include "sessions.h"
 #include "vault/records.h"
 
@@ -16,22 +11,6 @@
 /* A cell that is at work besides takes the order only when it waits again. */
 #define SPLIT_US (2 * 1000000ULL)
 #define ANSWERS_MAX ((size_t)1 << 20)
-/* Of what the cell has shown so far. */
-#define DISPLAYS_COPIED ((size_t)1 << 20)
-
-void split_init(struct session *session)
-{
-	msgpack_sbuffer_init(&session->split.answers);
-}
-
-void split_deinit(struct session *session)
-{
-	timer_clear(session_loop(session), &session->split.due);
-	operation_free(session->split.operation);
-	msgpack_sbuffer_destroy(&session->split.answers);
-}
-
-/* ---- the copy ---- */
 
 static void answers_forget(struct split *split)
 {
@@ -74,14 +53,6 @@ static void due_arm(struct session *session)
 	(void)timer_set(session_loop(session), &session->split.due, event_now() + SPLIT_US, on_due);
 }
 
-void split_on_revived(struct session *session)
-{
-	if (session->split.copy)
-		session->split.copy->loose = true;
-	if (session->split.operation)
-		due_arm(session);
-}
-
 void split_begin(struct session *session, struct operation *operation)
 {
 	struct split *split = &session->split;
@@ -107,286 +78,94 @@ void split_note(struct session *session, const struct returned_message *returned
 		split_refuse(session, "busy", "its calls get too many answers now; try again");
 }
 
-void session_drop_split(struct session *session, const struct details *details)
+bool split_is_there(struct session *session, const struct frozen_message *frozen)
 {
-	(void)details;
-	split_abandon(session);
-}
-
-void session_finish_split(struct session *session, const struct details *details)
-{
-	const struct frozen_message *frozen = details->frozen;
-	struct operation *operation = session->split.operation;
 	char why[512];
 
 	timer_clear(session_loop(session), &session->split.due);
-	if (!operation || frozen->pid == 0) {
-		snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
-			 frozen->reason.data ? frozen->reason.data : "");
-		split_refuse(session, "unsupported", why);
-		split_abandon(session);
-		return;
-	}
-	interpreter_drain(session->live);
-	session_gather_effects(session);
-	if (warden_adopt(session->warden, session->split.copy, frozen->pid)) {
-		session_end(session, "internal");
-		return;
-	}
-	session->split.operation = NULL;
-	sessions_split(session->sessions, session, operation);
+	if (session->split.operation && frozen->pid != 0)
+		return true;
+	snprintf(why, sizeof(why), "%.*s", (int)MIN(frozen->reason.size, sizeof(why) - 1),
+		 frozen->reason.data ? frozen->reason.data : "");
+	split_refuse(session, "unsupported", why);
+	split_abandon(session);
+	return false;
+}
+
+void split_end(struct session *session)
+{
 	session->split.copy = NULL;
 	answers_forget(&session->split);
 }
 
-/* ---- the cell ---- */
+/* ---- as a part ---- */
 
-/* What is left of its time. */
-static uint64_t rest_of(const struct session *session)
+static void init(struct session *session)
 {
-	const struct cell *cell = session->cell;
-	uint64_t end = session->deadline.deadline, now = event_now();
-
-	if (!cell->timeout)
-		return 0;
-	if (cell->stands)
-		return MAX(cell->rest, (uint64_t)1);
-	return end > now ? end - now : 1;
+	msgpack_sbuffer_init(&session->split.answers);
 }
 
-static void output_copy(struct session *session, enum interpreter_stream stream, const struct output *from)
+static void deinit(struct session *session)
 {
-	struct output *output = session_output(session, stream);
-	struct piece pieces[PIECES_MAX];
-	size_t n = output_pieces(from, pieces);
-
-	output->most = MIN(output->most, from->most);
-	output->limit = MIN(output->limit, output->most);
-	for (size_t i = 0; i < n; i++) {
-		if (pieces[i].at > output->total)
-			output_skip(output, pieces[i].at - output->total);
-		output_add(output, pieces[i].data);
-		transcript_put(&session->transcripts[stream], pieces[i].at, pieces[i].data);
-	}
+	timer_clear(session_loop(session), &session->split.due);
+	operation_free(session->split.operation);
+	msgpack_sbuffer_destroy(&session->split.answers);
 }
 
-static void displays_copy(struct session *session, const struct displays *from)
+static void on_revived(struct session *session)
 {
-	struct displays *displays = &session->cell->displays;
-	msgpack_sbuffer joined;
-	struct shown shown;
-	size_t cursor = 0;
-
-	msgpack_sbuffer_init(&joined);
-	if (from->size <= DISPLAYS_COPIED && from->n > 0 && !displays_join(from, &joined))
-		while (displays_next(wire_bytes(&joined), &cursor, &shown)) {
-			displays->total = shown.at;
-			if (displays_add(displays, &shown) &&
-			    cell_write_display(session->cell, &session->warden->ledger, &shown))
-				displays->dropped++;
-		}
-	displays->dropped = from->dropped + from->n - MIN(from->n, displays->n);
-	displays->total = from->total;
-	msgpack_sbuffer_destroy(&joined);
+	if (session->split.copy)
+		session->split.copy->loose = true;
+	if (session->split.operation)
+		due_arm(session);
 }
 
-/* NULL, or why somebody has to approve the copy of a call. What has an effect is not repeated in silence, and
- * neither is what waits for an answer from elsewhere. */
-static const char *why_ask(char out[static REPEAT_TEXT_SIZE], const struct session *parent, const struct call *call,
-			   const struct function *function)
+/* copy: its serial. */
+#define SPLIT_FIELDS(F, m)                                                                                         \
+	F(m, BIN, operation, OPTIONAL)                                                                             \
+	F(m, UINT, copy, OPTIONAL)                                                                                 \
+	F(m, BIN, answers, OPTIONAL)
+WIRE_DECLARE(split_record, NO_ID, SPLIT_FIELDS);
+WIRE_DEFINE(split_record, "split", NO_ID, SPLIT_FIELDS);
+
+static int put(msgpack_sbuffer *buffer, const struct session *session)
 {
-	int size = REPEAT_TEXT_SIZE - 200;
-
-	if (call->state == CALL_ASKS)
-		return call->text;
-	if (call->state == CALL_HELD)
-		snprintf(out, REPEAT_TEXT_SIZE, "session \"%s\" has made this call, and it is held there: %.*s",
-			 parent->id, size - SESSION_ID_MAX, call->text ? call->text : "");
-	else if (!function || function->effect)
-		snprintf(out, REPEAT_TEXT_SIZE,
-			 "session \"%s\" has made this call, and it has an effect: approved, it is done once more",
-			 parent->id);
-	else
-		return NULL;
-	return out;
-}
-
-static int call_copy(struct session *session, const struct session *parent, const struct call *from)
-{
-	struct cell *cell = session->cell;
-	const struct call_message message = {.number = from->number,
-					     .function = from->function,
-					     .arguments = from->arguments,
-					     .again = from->again};
-	const struct function *function = calls_function(&cell->calls, cell->options.functions, from->function);
-	char text[REPEAT_TEXT_SIZE];
-	const char *why = why_ask(text, parent, from, function);
-	struct call *call;
-	int r = calls_add(&call, &cell->calls, &message);
-
-	if (r)
-		return r;
-	call->timeout = from->timeout;
-	if (call_is_install(from))
-		call_turn(&cell->calls, call, from->state, bytes_of(from->text));
-	else if (why || from->state == CALL_ASKS)
-		call_turn(&cell->calls, call, CALL_ASKS, bytes_of(why ? why : ""));
-	return 0;
-}
-
-/* Nobody has asked for it, and it is of no request: who attaches has its key. */
-static struct promise *promise_make(const struct session *session)
-{
-	const struct keeping keeping = profile_keeping(session->profile);
-	struct promise *promise;
-
-	if (promise_new(&promise, session->sessions->promises, session->owner, bytes_of(session->id),
-			(struct bytes){.data = NULL}, session->birth, &keeping))
-		return NULL;
-	promise_name(promise);
-	promise->keep = true;
-	promise_taken(promise);
-	return promise;
-}
-
-static int cell_copy(struct session *session, const struct session *parent)
-{
-	const struct cell *from = parent->cell;
-	struct address address = {.uid = session->owner, .id = 1, .promise = promise_make(session)};
-	struct call *call;
+	const struct split *split = &session->split;
+	struct split_record record = {.copy = split->copy ? split->copy->serial : 0,
+				      .answers = wire_bytes(&split->answers)};
+	msgpack_sbuffer operation;
 	int r;
 
-	if (!address.promise)
-		return -ENOMEM;
-	r = cell_new(&session->cell, from->encoded, &address, from->timeout, session->profile->output_size);
-	if (r) {
-		promise_forget(address.promise);
-		return r;
-	}
-	{
-		const struct cell *record = from;
-
-		CELL_VALUES(RECORD_TAKE, session->cell);
-	}
-	address.promise->cell = from->number;
-	address.promise->since = from->started;
-	session->cell->stands = false;
-	session->cell->rest = rest_of(parent);
-	output_copy(session, STREAM_STDOUT, &from->stdout_);
-	output_copy(session, STREAM_STDERR, &from->stderr_);
-	displays_copy(session, &from->displays);
-	list_for_each (call, (struct list *)&from->calls.list, node)
-		r = r ? r : call_copy(session, parent, call);
+	if (!split->operation && !split->copy)
+		return 0;
+	msgpack_sbuffer_init(&operation);
+	r = split->operation ? operation_put(&operation, split->operation) : 0;
+	if (split->operation)
+		record.operation = wire_bytes(&operation);
+	r = r ? r : wire_encode_body(buffer, &split_record_schema, &record);
+	msgpack_sbuffer_destroy(&operation);
 	return r;
 }
 
-/* ---- the branch ---- */
-
-/* If the cell is killed, the branch goes back to where its parent would. That state stays as long as one of the two
- * has it. */
-static int past_copy(struct session *session, const struct session *parent)
+static int take(struct session *session, struct bytes value)
 {
-	const struct checkpoint *base = parent->history.base;
-	struct checkpoint *shared;
-
-	session->n_cells = parent->cell->number;
-	session->at = parent->at;
-	session->was_saved = parent->was_saved;
-	session->exact = parent->exact;
-	session->deeds = parent->deeds;
-	session->lost_to = parent->lost_to;
-	memcpy(session->lost_cause, parent->lost_cause, sizeof(session->lost_cause));
-	journal_copy(&session->journal, &parent->journal, parent->cell->number);
-	effects_copy(&session->effects, &parent->effects, parent->cell->number);
-	session->history.severed = true;
-	if (base) {
-		shared = history_add(&session->history, base->interpreter, base->cell);
-		if (!shared)
-			return -ENOMEM;
-		shared->deeds = base->deeds;
-		shared->born = base->born;
-		shared->files = base->files;
-		shared->n_files = base->n_files;
-		shared->files_size = base->files_size;
-		shared->files_lack = base->files_lack;
-	}
-	filing_split(session, parent);
-	session->history.saved = false;
-	session->history.severed = parent->history.severed;
-	return 0;
-}
-
-/* Its copy does not know of them. */
-static void answers_pass_on(struct session *session, const msgpack_sbuffer *answers)
-{
-	struct bytes rest = wire_bytes(answers);
-	struct returned_message returned;
+	struct operation_record operation;
+	struct split *split = &session->split;
+	struct split_record record;
 	struct wire_fault fault;
-	size_t size;
 
-	while (session->state == SESSION_RESTORING && (size = wire_scan(rest, WIRE_DEPTH_MAX, rest.size)) > 0) {
-		if (!wire_decode(&returned, &returned_message_schema, (struct bytes){rest.data, size}, &fault) &&
-		    interpreter_send(session->live, &returned_message_schema, &returned))
-			session_end(session, "internal");
-		rest = (struct bytes){.data = rest.data + size, .size = rest.size - size};
-	}
+	if (wire_decode_known(&record, &split_record_schema, value, &fault))
+		return -EBADMSG;
+	split->copy = warden_interpreter(session->warden, record.copy);
+	record_take_buffer(&split->answers, record.answers);
+	return record.operation.data ? operation_take(&split->operation, &operation, session, record.operation) : 0;
 }
 
-static void give_up(struct session *session)
-{
-	struct promise *promise = session->cell ? session->cell->reply.promise : NULL;
-
-	session->operation = NULL; /* the caller's still */
-	session_free(session);
-	if (promise)
-		promise_forget(promise);
-}
-
-int session_new_split(struct session **sessionp, struct session *parent, struct interpreter *copy,
-		      struct operation *operation)
-{
-	const struct spawn_message how = {.reseed = true};
-	struct session *session;
-	int r = session_alloc_branch(&session, parent, operation, parent->workspace);
-
-	if (r)
-		return r;
-	r = past_copy(session, parent);
-	if (!r)
-		r = cell_copy(session, parent);
-	if (!r)
-		r = interpreter_attach(copy, &session->tenant);
-	if (r) {
-		copy->tenant = NULL;
-		give_up(session);
-		return r;
-	}
-	warden_join(session->warden, &session->tenant);
-	session_arm_hard(session);
-	*sessionp = session;
-	session->midway = true;
-	session_thaw(session, &how, copy);
-	answers_pass_on(session, &parent->split.answers);
-	return 0;
-}
-
-void session_begin_split(struct session *session)
-{
-	struct cell *cell = session->cell;
-
-	session_let_source_go(session);
-	session->midway = false;
-	session->state = SESSION_BUSY;
-	session->sessions->stats.cells++;
-	(void)audit_log_exec(session, cell, cell->number);
-	cell->audited = true;
-	session_deadline(session, cell->rest);
-	quota_on_run(session->warden);
-	session_watch(session);
-	session_heed_calls(session);
-	log_info(session->name, "goes on with cell %llu, at a call", (unsigned long long)cell->number);
-	if (session->operation)
-		operation_on_born(session);
-	if (!list_empty(&session->resets))
-		session_event(session, EVENT_RESET, &session_nothing);
-}
+const struct part split_part = {.name = "split",
+				.init = init,
+				.deinit = deinit,
+				.on_exit = split_abandon,
+				.on_end = split_abandon,
+				.on_revived = on_revived,
+				.put = put,
+				.take = take};

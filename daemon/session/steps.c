@@ -1,108 +1,22 @@
 /* The steps of a session's table: answer its cell, refuse what waits, be idle, kill its interpreter. */
-#include "events.h"
+#include "steps.h"
 
 #include "audit_log.h"
+#include "calls.h"
 #include "counters.h"
 #include "filing.h"
-#include "hand.h"
 #include "part.h"
 #include "saving.h"
-#include "sessions.h"
+#include "split.h"
 
 #include "proto/causes.h"
 
 #include <signal.h>
 
-/* A message that is there may have to wait for a while: it is not looked for in every round. */
-#define LOOK_AGAIN_US 1000
-
-struct event_loop *session_loop(const struct session *session)
-{
-	return session->sessions->loop;
-}
-
-static bool speaks(const struct peer *peer)
-{
-	return peer->handled || peer_pending(peer);
-}
-
-/* The answer may be there, or behind other messages, so that it is the router that is late. In these states
- * nobody can go on speaking for ever. */
-static bool may_be_answered(const struct session *session)
-{
-	switch (session->state) {
-	case SESSION_KILLING:
-	case SESSION_SWEEPING:
-		return speaks(&session->warden->peer);
-	case SESSION_RESTORING:
-		/* One that begins in the middle of a cell may go on with that already. */
-		return !session->midway && speaks(&session->live->peer);
-	case SESSION_ANSWERING:
-	case SESSION_FREEZING:
-		return speaks(&session->live->peer);
-	case SESSION_BUSY:
-		return session->freezing && speaks(&session->live->peer);
-	case SESSION_STARTING:
-	case SESSION_IDLE:
-	case SESSION_UNSAVED:
-	case SESSION_GRACE:
-	case SESSION_CLOSING:
-	case _SESSION_STATE_N:
-		break;
-	}
-	return false;
-}
-
-static void on_deadline(struct timer *timer)
-{
-	struct session *session = container_of(timer, struct session, deadline);
-
-	hand_session(session, TURN_DEADLINE);
-	if (may_be_answered(session))
-		(void)timer_set(session_loop(session), timer, event_now() + LOOK_AGAIN_US, on_deadline);
-	else
-		session_event(session, EVENT_DEADLINE, &session_nothing);
-}
-
-void session_deadline_now(struct session *session)
-{
-	on_deadline(&session->deadline);
-}
-
-void session_depart(struct session *session)
-{
-	session->was_saved = session->history.saved;
-	session->exact = session->was_saved && session->profile->checkpoint != CHECKPOINT_OFF;
-	session->history.saved = false;
-}
-
-void session_deadline(struct session *session, uint64_t after)
-{
-	session->patience = after;
-	if (after)
-		(void)timer_set(session_loop(session), &session->deadline, event_now() + after, on_deadline);
-	else
-		timer_clear(session_loop(session), &session->deadline);
-}
-
-void session_answer_waiters(struct session *session, struct list *waiters)
-{
-	struct waiter *waiter;
-
-	list_for_each (waiter, waiters, node) {
-		struct empty_reply reply = {.id = waiter->request.id};
-
-		client_send(session->sessions->clients, &waiter->request, &empty_reply_schema, &reply);
-		list_remove(&waiter->node);
-		free(waiter);
-	}
-}
-
 void session_answer_resets(struct session *session, bool back)
 {
 	struct reset_reply reply = {.id = 0};
 	msgpack_sbuffer effects;
-	struct waiter *waiter;
 
 	if (list_empty(&session->resets))
 		return;
@@ -110,26 +24,8 @@ void session_answer_resets(struct session *session, bool back)
 	if (back)
 		reply.effects_more = effects_put(&session->effects, 0, EFFECTS_FOREVER, &effects);
 	reply.effects = wire_bytes(&effects);
-	list_for_each (waiter, &session->resets, node) {
-		reply.id = waiter->request.id;
-		client_send(session->sessions->clients, &waiter->request, &reset_reply_schema, &reply);
-		list_remove(&waiter->node);
-		free(waiter);
-	}
+	waiters_answer(&session->resets, session->sessions->clients, &reset_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&effects);
-}
-
-/* A cell that waits behind a checkpoint has done nothing yet. */
-void session_gather_effects(struct session *session)
-{
-	bool during = session->cell && !session->freezing;
-	uint64_t last = interpreter_noted(session->live);
-
-	if (last > session->live->effects)
-		effects_gather(&session->effects, session->live->buffer, session->live->effects, last,
-			       during ? EFFECTS_DURING(session->cell->number)
-				      : EFFECTS_AFTER(session->n_cells - (session->cell != NULL)));
-	session->live->effects = last;
 }
 
 const char *session_overdue(const struct session *session)
@@ -249,14 +145,7 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 
 void session_refuse_resets(struct session *session)
 {
-	struct waiter *waiter;
-
-	list_for_each (waiter, &session->resets, node) {
-		client_error(session->sessions->clients, &waiter->request, "gone",
-			     "the session ended before it was reset");
-		list_remove(&waiter->node);
-		free(waiter);
-	}
+	waiters_refuse(&session->resets, session->sessions->clients, "the session ended before it was reset");
 }
 
 /* Whatever waits, cells and operations, will not be done. */
@@ -279,8 +168,7 @@ void session_refuse_work(struct session *session, const char *why)
 		operation_refuse(session, session->operation, why);
 }
 
-/* Do what waits for an idle session: first operations, then cells. */
-void session_proceed(struct session *session)
+void session_work(struct session *session, const struct details *details)
 {
 	bool work = !list_empty(&session->queue) || !list_empty(&session->operations);
 
@@ -301,22 +189,6 @@ void session_proceed(struct session *session)
 		session_event(session, EVENT_RUN, &session_nothing);
 }
 
-void session_exec(struct session *session, struct cell *cell)
-{
-	if (session->state == SESSION_CLOSING) {
-		client_error(session->sessions->clients, &cell->reply, "gone",
-			     "the session ended before this cell could run");
-		cell_free(cell);
-		return;
-	}
-	warden_touch(session->warden);
-	list_append(&session->queue, &cell->node);
-	session->n_queued++;
-	session->hurried = session->n_cells > 0 && event_now() - session->last < HURRY_US;
-	if (session->n_queued == 1)
-		session_event(session, EVENT_RUN, &session_nothing);
-}
-
 void session_operate(struct session *session, struct operation *operation)
 {
 	warden_touch(session->warden);
@@ -324,41 +196,11 @@ void session_operate(struct session *session, struct operation *operation)
 	session_proceed(session);
 }
 
-bool session_busy(const struct session *session)
-{
-	return session->state == SESSION_BUSY || session->state == SESSION_GRACE;
-}
-
-static void on_idle_ttl(struct timer *timer)
-{
-	struct session *session = container_of(timer, struct session, idle);
-
-	hand_session(session, TURN_IDLE);
-	saving_expire(session, "idle_ttl");
-}
-
-static void idle_arm(struct session *session)
-{
-	if (session->profile->idle_ttl)
-		(void)timer_set(session_loop(session), &session->idle, session->last + session->profile->idle_ttl,
-				on_idle_ttl);
-}
-
-void session_stay(struct session *session)
-{
-	session->last = event_now();
-	warden_touch(session->warden);
-	if (cause_is(session->expiring, CAUSE_IDLE_TTL))
-		session->expiring = NULL;
-	if (session->state == SESSION_IDLE)
-		idle_arm(session);
-}
-
 void session_begin_idle(struct session *session)
 {
 	session->state = SESSION_IDLE;
 	session_deadline(session, 0);
-	idle_arm(session);
+	session_arm_idle(session);
 	session_proceed(session);
 }
 
@@ -393,7 +235,7 @@ void session_on_revived(struct session *session)
 	session_arm_hard(session);
 	session_arm_measure(session);
 	if (session->state == SESSION_IDLE)
-		idle_arm(session);
+		session_arm_idle(session);
 	quota_on_run(session->warden);
 	parts_call(on_revived, session);
 }
@@ -408,4 +250,9 @@ void session_kill_interpreter(struct session *session, const char *cause)
 		session_end(session, "internal");
 	else
 		session_deadline(session, DEATH_US);
+}
+
+void session_expire(struct session *session, const struct details *details)
+{
+	saving_expire(session, details->why);
 }

@@ -3,9 +3,8 @@
 #include "stop.h"
 
 #include "base/log.h"
-#include "events.h"
+#include "life.h"
 #include "saving.h"
-#include "sessions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,12 +20,7 @@ void stop_init(struct stop *stop)
 
 void stop_deinit(struct stop *stop)
 {
-	struct waiter *waiter;
-
-	list_for_each (waiter, &stop->askers, node) {
-		list_remove(&waiter->node);
-		free(waiter);
-	}
+	waiters_free(&stop->askers);
 	msgpack_sbuffer_destroy(&stop->not_saved);
 }
 
@@ -89,18 +83,12 @@ static void answer(struct sessions *sessions)
 {
 	struct stop_reply reply = {.saved = sessions->stop.n_saved};
 	msgpack_sbuffer not_saved;
-	struct waiter *waiter;
 
 	msgpack_sbuffer_init(&not_saved);
 	if (!wire_put_array(&not_saved, sessions->stop.n_not_saved) &&
 	    !msgpack_sbuffer_write(&not_saved, sessions->stop.not_saved.data, sessions->stop.not_saved.size))
 		reply.not_saved = wire_bytes(&not_saved);
-	list_for_each (waiter, &sessions->stop.askers, node) {
-		reply.id = waiter->request.id;
-		client_send(sessions->clients, &waiter->request, &stop_reply_schema, &reply);
-		list_remove(&waiter->node);
-		free(waiter);
-	}
+	waiters_answer(&sessions->stop.askers, sessions->clients, &stop_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&not_saved);
 }
 
@@ -126,14 +114,5 @@ void sessions_stop_end(struct sessions *sessions, const char *why)
 
 void sessions_stop_ask(struct sessions *sessions, const struct address *from)
 {
-	struct waiter *waiter = calloc(1, sizeof(*waiter));
-
-	if (!waiter) {
-		client_error(sessions->clients, from, "internal",
-			     "out of memory to wait for this, which is being done");
-		return;
-	}
-	waiter->request = *from;
-	list_init(&waiter->node);
-	list_append(&sessions->stop.askers, &waiter->node);
+	waiters_add(&sessions->stop.askers, sessions->clients, from);
 }

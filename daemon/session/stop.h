@@ -2,21 +2,7 @@
  * settings say; then all end. */
 #pragma once
 
-#include "proto/list.h"
-
-#include "proto/wire.h"
-
-struct address;
-struct ending;
-struct session;
-struct sessions;
-
-struct stop {
-	struct list askers;	  /* who is told what came of it */
-	uint64_t n_saved, n_left; /* sessions; that are still to be saved */
-	size_t n_not_saved;
-	msgpack_sbuffer not_saved; /* names, and why */
-};
+#include "sessions.h"
 
 void stop_init(struct stop *stop);
 void stop_deinit(struct stop *stop);

@@ -1,14 +1,15 @@
 /* The life of a session, as a table: for each state, what each event does. An empty cell is a violation: the
  * interpreter is killed; if there is none, the session ends. Whatever happens to a cell, its request is answered
  * exactly once, and the answer says what happened to the session's state. */
-#include "events.h"
-
+#include "asking.h"
 #include "audit_log.h"
 #include "base/log.h"
+#include "calls.h"
 #include "files/files.h"
 #include "filing.h"
+#include "part.h"
 #include "saving.h"
-#include "sessions.h"
+#include "steps.h"
 #include "vault/errand.h"
 
 #include "proto/causes.h"
@@ -20,16 +21,15 @@
 /* From the end of the channel to the news of the death. */
 #define EXIT_US (3 * 1000000ULL)
 
-const struct details session_nothing;
-
 static const char *const event_names[_SESSION_EVENT_N] = {
-	[EVENT_READY] = "ready", [EVENT_RUN] = "run",	    [EVENT_SIGNALLED] = "signalled",
-	[EVENT_DONE] = "done",	 [EVENT_ASK] = "ask",	    [EVENT_DEADLINE] = "deadline",
-	[EVENT_LOST] = "lost",	 [EVENT_CLOSED] = "closed", [EVENT_EXITED] = "exited",
-	[EVENT_SWEPT] = "swept", [EVENT_FROZEN] = "frozen", [EVENT_SPAWNED] = "spawned",
-	[EVENT_RESET] = "reset", [EVENT_FULL] = "full",	    [EVENT_DISPLAY] = "display",
-	[EVENT_TOLD] = "told",	 [EVENT_CALL] = "call",	    [EVENT_ABANDON] = "abandon",
-	[EVENT_SPLIT] = "split",
+	[EVENT_READY] = "ready",     [EVENT_RUN] = "run",	  [EVENT_SIGNALLED] = "signalled",
+	[EVENT_DONE] = "done",	     [EVENT_ASK] = "ask",	  [EVENT_DEADLINE] = "deadline",
+	[EVENT_LOST] = "lost",	     [EVENT_CLOSED] = "closed",	  [EVENT_EXITED] = "exited",
+	[EVENT_SWEPT] = "swept",     [EVENT_FROZEN] = "frozen",	  [EVENT_SPAWNED] = "spawned",
+	[EVENT_RESET] = "reset",     [EVENT_FULL] = "full",	  [EVENT_DISPLAY] = "display",
+	[EVENT_TOLD] = "told",	     [EVENT_CALL] = "call",	  [EVENT_ABANDON] = "abandon",
+	[EVENT_SPLIT] = "split",     [EVENT_FILES] = "files",	  [EVENT_ANSWERED] = "answered",
+	[EVENT_PROCEED] = "proceed", [EVENT_EXPIRED] = "expired", [EVENT_END] = "end",
 };
 
 static void ignore(struct session *session, const struct details *details)
@@ -144,12 +144,6 @@ static void run_behind_freeze(struct session *session, const struct details *det
 
 	if (alone && !session->expiring && first && container_of(first, struct cell, node)->task == CELL_CODE)
 		run_next(session, details);
-}
-
-static void proceed(struct session *session, const struct details *details)
-{
-	(void)details;
-	session_proceed(session);
 }
 
 /* What the interpreter says is missing, and how far a crash would go back now. */
@@ -370,13 +364,35 @@ static void kill_or_give_up(struct session *session, const struct details *detai
 static void wait_no_longer(struct session *session, const struct details *details)
 {
 	(void)details;
-	(void)filing_on_late(session);
+	(void)parts_late(session);
+}
+
+static void hurry(struct session *session, const struct details *details)
+{
+	(void)details;
+	if (parts_late(session))
+		return;
+	log_info(session->name, "its interpreter did not answer a question: killed");
+	session_kill_interpreter(session, "timeout");
+}
+
+static void finish_answer(struct session *session, const struct details *details)
+{
+	session_deadline(session, 0);
+	if (details->changed)
+		session->history.saved = false;
+	if (!session->id[0])
+		session_end(session, "one-shot");
+	else if (details->changed && session->profile->checkpoint == CHECKPOINT_CELL)
+		session_freeze(session);
+	else
+		session_begin_idle(session);
 }
 
 static void end_unswept(struct session *session, const struct details *details)
 {
 	(void)details;
-	if (filing_on_late(session))
+	if (parts_late(session))
 		return;
 	if (session->successor && !session->successor->adopted) {
 		session_give_up_successor(session);
@@ -424,7 +440,8 @@ static void finish_closing(struct session *session, const struct details *detail
 	if (session->workspace && session->warden->keep == WORKSPACE_DELETE && !workspace_is_shared(session) &&
 	    file_directory(&branches, session->warden->directory, ".branches") == 0)
 		errand_remove_from(branches, session->workspace);
-	session_answer_waiters(session, &session->closers);
+	waiters_answer(&session->closers, session->sessions->clients, &empty_reply_schema,
+		       &(struct empty_reply){.id = 0});
 	sessions_bury(session->sessions, session);
 }
 
@@ -440,7 +457,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 		[SESSION_IDLE] =
 			{
 				[EVENT_RUN] = run_next,
-				[EVENT_SIGNALLED] = proceed,
+				[EVENT_SIGNALLED] = session_work,
 				[EVENT_DEADLINE] = wait_no_longer,
 				[EVENT_SPLIT] = session_drop_split,
 				[EVENT_LOST] = kill_lost,
@@ -491,7 +508,8 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_TOLD] = session_finish_told,
 				[EVENT_SPLIT] = session_drop_split,
-				[EVENT_DEADLINE] = session_hurry_question,
+				[EVENT_DEADLINE] = hurry,
+				[EVENT_ANSWERED] = finish_answer,
 				[EVENT_LOST] = kill_lost,
 				[EVENT_CLOSED] = expect_exit,
 				[EVENT_EXITED] = session_replace_after_exit,
@@ -547,6 +565,7 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_RUN] = ignore,
 				[EVENT_SIGNALLED] = ignore,
 				[EVENT_SWEPT] = session_restore_after_sweep,
+				[EVENT_FILES] = session_restore_after_files,
 				[EVENT_DEADLINE] = end_unswept,
 				[EVENT_RESET] = reset_afterwards,
 				[EVENT_FULL] = ignore,
@@ -573,15 +592,27 @@ static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *,
 				[EVENT_EXITED] = ignore,    [EVENT_SWEPT] = finish_closing,
 				[EVENT_FROZEN] = ignore,    [EVENT_SPLIT] = ignore,
 				[EVENT_SPAWNED] = ignore,   [EVENT_RESET] = refuse_reset,
-				[EVENT_FULL] = ignore,
+				[EVENT_FULL] = ignore,	    [EVENT_PROCEED] = ignore,
+				[EVENT_EXPIRED] = ignore,   [EVENT_END] = ignore,
+				[EVENT_FILES] = ignore,	    [EVENT_ANSWERED] = ignore,
 			},
 };
 
-void session_event(struct session *session, enum session_event event, const struct details *details)
+/* Where the table has nothing else, in all states. */
+static void (*const always[_SESSION_EVENT_N])(struct session *, const struct details *) = {
+	[EVENT_PROCEED] = session_work,
+	[EVENT_EXPIRED] = session_expire,
+	[EVENT_END] = session_finish,
+};
+
+void session_on_event(struct session *session, enum session_event event, const struct details *details)
 {
+	void (*act)(struct session *, const struct details *) = table[session->state][event];
+
+	act = act ? act : always[event];
 	warden_touch(session->warden);
-	if (table[session->state][event]) {
-		table[session->state][event](session, details);
+	if (act) {
+		act(session, details);
 		return;
 	}
 	log_warn(session->name, "violation: %s while %s", event_names[event], session_state_name(session));

@@ -2,7 +2,7 @@
 #include "transfer.h"
 
 #include "hand.h"
-#include "part.h"
+#include "rows.h"
 #include "sessions.h"
 #include "vault/records.h"
 

@@ -151,10 +151,6 @@ void record_take_buffer(msgpack_sbuffer *buffer, struct bytes from);
 	F(m, FLAG, severed, OPTIONAL)                                                                              \
 	F(m, BIN, operations, REQUIRED)                                                                            \
 	F(m, BIN, operation, OPTIONAL)                                                                             \
-	F(m, BIN, split, OPTIONAL)                                                                                 \
-	F(m, UINT, split_copy, OPTIONAL)                                                                           \
-	F(m, BIN, split_answers, OPTIONAL)                                                                         \
-	F(m, BIN, deeds, OPTIONAL)                                                                                 \
 	F(m, UINT, deadline, OPTIONAL)                                                                             \
 	F(m, UINT, patience, OPTIONAL)                                                                             \
 	F(m, BIN, resets, REQUIRED)                                                                                \

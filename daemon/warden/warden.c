@@ -466,6 +466,16 @@ static bool hand_on(struct warden *warden, struct interpreter *frozen)
 	return false;
 }
 
+struct interpreter *warden_interpreter(const struct warden *warden, uint64_t serial)
+{
+	struct interpreter *interpreter;
+
+	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
+		if (interpreter->serial == serial)
+			return interpreter;
+	return NULL;
+}
+
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter)
 {
 	if (interpreter)

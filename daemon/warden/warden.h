@@ -128,6 +128,9 @@ int warden_adopt(struct warden *warden, struct interpreter *interpreter, uint64_
 /* Signal the interpreter; 9 kills it. The answer reduces its signals_unanswered. */
 int warden_signal(struct warden *warden, struct interpreter *interpreter, int signal);
 
+/* NULL if there is none of that number. */
+struct interpreter *warden_interpreter(const struct warden *warden, uint64_t serial);
+
 /* Kill an interpreter that nobody needs any more, and close our end of it; or leave it to a session that is
  * still being forked from it. Returns NULL. */
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);

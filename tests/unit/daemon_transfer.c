@@ -1,6 +1,6 @@
 /* Transfers: who may go on with one, and that one which nobody goes on with leaves nothing. */
 #include "check.h"
-#include "session/part.h"
+#include "session/rows.h"
 #include "session/sessions.h"
 #include "session/transfer.h"
 #include "vault/breaker.h"

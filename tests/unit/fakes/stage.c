@@ -29,7 +29,7 @@ void stage_begin(struct stage *stage)
 		.results_size = 1 << 20,
 		.output_size = 1 << 16,
 	};
-	sessions_init(&stage->sessions);
+	life_init(&stage->sessions);
 	stage->sessions.loop = &stage->loop;
 	stage->sessions.breaker = &stage->breaker;
 	stage->sessions.users = &stage->users;

@@ -7,8 +7,11 @@
 #include "fakes/log.h"
 #include "fakes/warden.h"
 
+#include "session/calls.h"
 #include "session/events.h"
-#include "session/sessions.h"
+#include "session/life.h"
+#include "session/split.h"
+#include "session/stop.h"
 #include "vault/breaker.h"
 #include "warden/cages.h"
 

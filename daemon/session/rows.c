@@ -1,9 +1,6 @@
-/* The parts of a session, in a list; those whose state is an object that knows no session have their rows here. */
-#include "events.h"
+/* The parts of a session, in a list; those whose state is an object of core/ have their rows here. */
+#include "rows.h"
 
-#include "comparing.h"
-#include "installing.h"
-#include "part.h"
 #include "vault/records.h"
 
 /* ---- lists of records, written once: the journal and effects ---- */
@@ -29,13 +26,18 @@
 	{                                                                                                          \
 		return session->list.size + session->list.n * LEDGER_RECORD_OVERHEAD;                              \
 	}                                                                                                          \
+	static void list##_branch(struct session *session, const struct session *parent,                           \
+				  const struct checkpoint *from)                                                   \
+	{                                                                                                          \
+		list##_copy(&session->list, &parent->list, session->n_cells);                                      \
+	}                                                                                                          \
 	static void list##_take(struct session *session, const void *record)                                       \
 	{                                                                                                          \
 		list##_read(&session->list, record);                                                               \
 	}
 #define LIST_HOOKS(list)                                                                                           \
-	.name = #list, .init = list##_start, .deinit = list##_stop, .write = list##_write_due,                     \
-	.rewrite = list##_write_again, .alive = list##_alive, .read = list##_take
+	.name = #list, .init = list##_start, .deinit = list##_stop, .on_branch = list##_branch,                    \
+	.write = list##_write_due, .rewrite = list##_write_again, .alive = list##_alive, .read = list##_take
 
 LIST_PART(journal)
 static const struct part journal_part = {LIST_HOOKS(journal), .schema = &entry_record_schema};
@@ -70,91 +72,10 @@ LIST_PART(effects)
 static const struct part effects_part = {LIST_HOOKS(effects), .schema = &effect_record_schema,
 					 .put = effects_part_put, .take = effects_part_take};
 
-/* ---- calls ---- */
-
-static void calls_part_on_exit(struct session *session)
-{
-	if (!session->cell)
-		return;
-	session->cell->asking = false;
-	session_end_calls(session);
-}
-
-static void calls_part_on_revived(struct session *session)
-{
-	if (!session->cell || session->cell->calls.n == 0)
-		return;
-	session_arm_calls(session);
-	session_install_again(session);
-}
-
-static const struct part calls_part = {
-	.name = "calls", .on_exit = calls_part_on_exit, .on_revived = calls_part_on_revived};
-static const struct part comparing_part = {.name = "comparing", .on_revived = comparing_on_revived};
-static const struct part split_part = {.name = "split",
-				       .init = split_init,
-				       .deinit = split_deinit,
-				       .on_exit = split_abandon,
-				       .on_end = split_abandon,
-				       .on_revived = split_on_revived};
-
 /* ---- all ---- */
 
+/* In the order in which they are initialised. The first that a deadline is for takes it. */
 const struct part *const session_parts[] = {
-	&journal_part, &effects_part, &filing_part,    &saving_part, &transfers_part,
-	&split_part,   &calls_part,   &comparing_part, NULL,
+	&journal_part, &effects_part, &deeds_part,	&filing_part,	 &saving_part, &transfers_part,
+	&split_part,   &calls_part,   &installing_part, &comparing_part, &asking_part, NULL,
 };
-
-static const char nil = '\xc0';
-
-int parts_put(msgpack_sbuffer *buffer, const struct session *session)
-{
-	msgpack_packer packer;
-	uint32_t n = 0;
-	int r;
-
-	parts_for_each(at) n += (*at)->put != NULL;
-	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
-	r = msgpack_pack_map(&packer, n) ? -ENOMEM : 0;
-	parts_for_each(at)
-	{
-		size_t before;
-
-		if (r || !(*at)->put)
-			continue;
-		r = wire_put_string(buffer, bytes_of((*at)->name));
-		before = buffer->size;
-		r = r ? r : (*at)->put(buffer, session);
-		if (!r && buffer->size == before)
-			r = msgpack_sbuffer_write(buffer, &nil, 1) ? -ENOMEM : 0;
-	}
-	return r;
-}
-
-int parts_take(struct session *session, struct bytes values)
-{
-	struct bytes name, value;
-	size_t cursor = 0;
-	int r = 0;
-
-	while (!r && wire_next_pair(values, &cursor, &name, &value))
-		parts_for_each(at) if (!r && (*at)->take && bytes_is(name, (*at)->name) && *value.data != nil) r =
-			(*at)->take(session, value);
-	return r;
-}
-
-int parts_write(struct session *session, struct ledger *ledger)
-{
-	int r = 0;
-
-	parts_for_each(at) if (!r && (*at)->write) r = (*at)->write(session, ledger);
-	return r;
-}
-
-uint64_t parts_alive(const struct session *session)
-{
-	uint64_t alive = 0;
-
-	parts_for_each(at) alive += (*at)->alive ? (*at)->alive(session) : 0;
-	return alive;
-}
