@@ -81,7 +81,7 @@ static int up(struct reach *reach)
 	if (status.st_dev != reach->device || status.st_ino != reach->inodes[reach->depth - 1])
 		return -ESTALE;
 	*(slash ? slash : reach->path) = '\0';
-	reach->whole = false;
+	reach->whole = (status.st_mode & reach->rights) == reach->rights;
 	fd_close(reach->fd);
 	reach->fd = --reach->depth > 0 ? steal_fd(&fd) : -1;
 	return 0;
@@ -120,24 +120,19 @@ static int down(struct reach *reach, const char *path, size_t size)
 
 /* ---- ways ---- */
 
-/* How many components @path has in common with that of the directory where the reach is. */
-static unsigned in_common(const struct reach *reach, const char *path)
+/* How many components @path has in common with that of the directory where the reach is; *@allp: how many there are
+ * in all, which is more than none. */
+static unsigned in_common(unsigned *allp, const struct reach *reach, const char *path)
 {
 	const char *at = reach->path;
-	unsigned n = 0;
+	unsigned n = 0, common;
 
 	for (; *path && *at == *path; at++, path++)
 		n += *at == '/';
-	return n + (at > reach->path && (!*at || *at == '/') && (!*path || *path == '/'));
-}
-
-static unsigned components(const char *path)
-{
-	unsigned n = path[0] != '\0';
-
-	while ((path = strchr(path, '/')))
-		n += *path++ == '/';
-	return n;
+	common = n + (at > reach->path && (!*at || *at == '/') && (!*path || *path == '/'));
+	for (*allp = n + 1; (path = strchr(path, '/')); path++)
+		++*allp;
+	return common;
 }
 
 /* From the root, if that is nearer, or the directories have been moved. */
@@ -173,10 +168,11 @@ int reach_directory(struct reach *reach, int *fdp, const char *path)
 		return root_open_up(reach, reach->rights);
 	if (strlen(path) >= sizeof(reach->path))
 		return -ENAMETOOLONG;
-	common = in_common(reach, path);
-	all = components(path);
-	if (common < all || reach->depth > all || !reach->whole) {
-		go_up(reach, MIN(common, all - 1));
+	common = in_common(&all, reach, path);
+	go_up(reach, common);
+	if (reach->depth < all || !reach->whole) {
+		/* It is entered again if it was only passed: it may lack rights. */
+		go_up(reach, MIN(reach->depth, all - 1));
 		r = go_down(reach, path);
 	}
 	*fdp = here(reach);
@@ -282,6 +278,12 @@ int reach_shut(struct reach *reach)
 	reach->rights = rights;
 	reach_leave(reach);
 	return first;
+}
+
+int reach_pause(struct reach *reach)
+{
+	reach->whole = false;
+	return reach->opened ? reach_shut(reach) : 0;
 }
 
 int directory_open(int *fdp, int parent, const char *name)

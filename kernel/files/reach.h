@@ -38,6 +38,9 @@ int reach_file(struct reach *reach, const char *path, int access);
 void reach_leave(struct reach *reach);
 /* Directories get their modes again, unless somebody has changed them meanwhile. Returns 0 or the first -errno. */
 int reach_shut(struct reach *reach);
+/* The same for a while. If all had their modes, the reach stays where it is: the way back would be as long as that
+ * is deep. */
+int reach_pause(struct reach *reach);
 
 /* A directory of the session's, not O_PATH, whatever its mode, which stays. */
 int directory_open(int *fdp, int parent, const char *name);

@@ -63,7 +63,7 @@ bool survey_step(struct survey *survey, unsigned entries)
 	if (r == -ENOMEM)
 		survey->blind = true;
 	if (r == 1)
-		(void)reach_shut(&survey->walk.reach);
+		(void)reach_pause(&survey->walk.reach);
 	else
 		survey_end(survey);
 	return r != 1;
