@@ -4,7 +4,7 @@
 #include "family.h"
 
 #include "base/log.h"
-#include "session/part.h"
+#include "session/core/part.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 #include "vault/vault.h"

@@ -2,7 +2,7 @@
  * anything that was heard leaves its socket and anything that was said goes out. */
 #pragma once
 
-#include "session/sessions.h"
+#include "session/core/sessions.h"
 #include "snapshot.h"
 #include "vault/vault.h"
 

@@ -2,8 +2,8 @@
 #include "revival.h"
 
 #include "files/files.h"
-#include "session/events.h"
-#include "session/part.h"
+#include "session/core/events.h"
+#include "session/core/part.h"
 #include "vault/vault.h"
 #include "warden/nursery.h"
 

@@ -1,8 +1,8 @@
 /* From objects to records; revive.c goes the other way. A field in one must be in the other. */
 #include "snapshot.h"
 
-#include "session/events.h"
-#include "session/part.h"
+#include "session/core/events.h"
+#include "session/core/part.h"
 #include "warden/warden.h"
 
 /* How the fields of a list are kept: see records.h. */

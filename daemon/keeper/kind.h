@@ -21,8 +21,8 @@ enum vault_kind {
 			       it gets, until the router knows that it has them */
 	VAULT_SETTINGS,	    /* the text of the settings in force */
 	VAULT_BREAKER,	    /* the page of breaker.h */
-	VAULT_PAST = 10,    /* the file of session/past.h, if it is on no disk */
-	VAULT_COUNTERS,	    /* the page of session/counters.h */
+	VAULT_PAST = 10,    /* the file of session/core/past.h, if it is on no disk */
+	VAULT_COUNTERS,	    /* the page of session/core/counters.h */
 };
 
 /* The number by which the keeper knows a kind. The keeper only compares numbers, so they can include the layout. */

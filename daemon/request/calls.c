@@ -2,7 +2,7 @@
  * that comes later. */
 #include "request.h"
 
-#include "session/calls.h"
+#include "session/parts/calls.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* Checkpoints on request: each is an operation of the session, which answers when it is done. */
 #include "request.h"
 
-#include "session/filing.h"
-#include "session/split.h"
+#include "session/parts/filing.h"
+#include "session/parts/split.h"
 
 #include <stdio.h>
 

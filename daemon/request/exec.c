@@ -3,7 +3,7 @@
 
 #include "config/access.h"
 #include "config/policy.h"
-#include "session/saving.h"
+#include "session/parts/saving.h"
 #include "warden/nursery.h"
 
 #include <inttypes.h>

@@ -6,8 +6,8 @@
 #include "base/walk.h"
 #include "family/family.h"
 #include "files/files.h"
-#include "session/filing.h"
-#include "session/transfer.h"
+#include "session/parts/filing.h"
+#include "session/parts/transfer.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

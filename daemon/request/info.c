@@ -1,7 +1,7 @@
 /* Tells clients about their sessions and the daemon, at once and without disturbing either. */
 #include "request.h"
 
-#include "session/counters.h"
+#include "session/core/counters.h"
 #include "warden/nursery.h"
 
 /* ---- sessions ---- */

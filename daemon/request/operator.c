@@ -1,7 +1,7 @@
 /* Requests that are for all of laird: for root and laird's own user alone. */
 #include "request.h"
 
-#include "session/stop.h"
+#include "session/life/stop.h"
 
 #include <signal.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "proto/clock.h"
-#include "session/calls.h"
+#include "session/parts/calls.h"
 #include "vault/breaker.h"
 
 #include <inttypes.h>

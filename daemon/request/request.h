@@ -1,7 +1,7 @@
 /* The handlers of requests, for request.c's table. */
 #pragma once
 
-#include "session/life.h"
+#include "session/life/life.h"
 
 /* A request, and the session that it names: that is looked up once, before its handler. */
 struct request {

@@ -11,9 +11,9 @@
 #include "keeper/instance.h"
 #include "keeper/pulse.h"
 #include "request/request.h"
-#include "session/counters.h"
-#include "session/installing.h"
-#include "session/stop.h"
+#include "session/core/counters.h"
+#include "session/life/stop.h"
+#include "session/parts/installing.h"
 #include "vault/errand.h"
 #include "vault/fault.h"
 

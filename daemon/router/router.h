@@ -7,7 +7,7 @@
 #include "files/saved.h"
 #include "packages/builds.h"
 #include "promise/client.h"
-#include "session/life.h"
+#include "session/life/life.h"
 #include "vault/breaker.h"
 #include "vault/vault.h"
 #include "warden/cages.h"

@@ -1,5 +1,5 @@
 /* Names of sessions: one meaning for each who may say them. */
-#include "session/name.h"
+#include "session/core/name.h"
 
 #include "check.h"
 

@@ -1,8 +1,8 @@
 /* Transfers: who may go on with one, and that one which nobody goes on with leaves nothing. */
 #include "check.h"
-#include "session/rows.h"
-#include "session/sessions.h"
-#include "session/transfer.h"
+#include "session/core/sessions.h"
+#include "session/parts/rows.h"
+#include "session/parts/transfer.h"
 #include "vault/breaker.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include "family/family.h"
 #include "family/revive.h"
-#include "session/question.h"
+#include "session/core/question.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The effects of a session: which are told, and which are forgotten first. And the deeds of a family. */
 #include "check.h"
 
-#include "session/effects.h"
+#include "session/core/effects.h"
 
 #include "vault/records.h"
 #include "warden/deeds.h"

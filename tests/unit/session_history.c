@@ -3,8 +3,8 @@
 #include "fakes/clock.h"
 
 #include "promise/cell.h"
-#include "session/history.h"
-#include "session/journal.h"
+#include "session/core/history.h"
+#include "session/core/journal.h"
 #include "vault/ledger.h"
 #include "vault/records.h"
 

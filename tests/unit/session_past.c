@@ -1,6 +1,6 @@
 /* How sessions ended: what is remembered over another start, how much, and of whom. */
 #include "check.h"
-#include "session/past.h"
+#include "session/core/past.h"
 
 #include "proto/clock.h"
 

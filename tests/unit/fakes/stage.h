@@ -7,11 +7,11 @@
 #include "fakes/log.h"
 #include "fakes/warden.h"
 
-#include "session/calls.h"
-#include "session/events.h"
-#include "session/life.h"
-#include "session/split.h"
-#include "session/stop.h"
+#include "session/core/events.h"
+#include "session/life/life.h"
+#include "session/life/stop.h"
+#include "session/parts/calls.h"
+#include "session/parts/split.h"
 #include "vault/breaker.h"
 #include "warden/cages.h"
 
