@@ -666,6 +666,66 @@ int wire_put_string(msgpack_sbuffer *buffer, struct bytes string)
 	return 0;
 }
 
+/* ---- arrays whose length is known at the end ---- */
+
+#define LIST_HEAD 5 /* of the longest */
+
+static bool list_open(struct wire_list *list)
+{
+	static const char room[LIST_HEAD];
+
+	if (!list->r && list->buffer.size == 0 && msgpack_sbuffer_write(&list->buffer, room, sizeof(room)))
+		list->r = -ENOMEM;
+	return !list->r;
+}
+
+static int list_added(struct wire_list *list, int r)
+{
+	list->r = r;
+	list->n += !r;
+	return r;
+}
+
+int wire_list_add(struct wire_list *list, const struct wire_schema *schema, const void *record)
+{
+	return list_open(list) ? list_added(list, wire_encode_body(&list->buffer, schema, record)) : list->r;
+}
+
+int wire_list_add_string(struct wire_list *list, struct bytes string)
+{
+	return list_open(list) ? list_added(list, wire_put_string(&list->buffer, string)) : list->r;
+}
+
+int wire_list_add_uint(struct wire_list *list, uint64_t number)
+{
+	msgpack_packer packer;
+
+	msgpack_packer_init(&packer, &list->buffer, msgpack_sbuffer_write);
+	return list_open(list) ? list_added(list, msgpack_pack_uint64(&packer, number) ? -ENOMEM : 0) : list->r;
+}
+
+/* The head lies right before the elements, in the room for the longest. */
+struct bytes wire_list_bytes(struct wire_list *list)
+{
+	size_t n = list->n, size = n < 16 ? 1 : n < 65536 ? 3 : LIST_HEAD;
+	char *head;
+
+	if (n == 0)
+		return BYTES("\x90");
+	head = list->buffer.data + LIST_HEAD - size;
+	head[0] = (char)(size == 1 ? 0x90 | n : size == 3 ? 0xdc : 0xdd);
+	for (size_t i = size - 1; i > 0; i--, n >>= 8)
+		head[i] = (char)n;
+	return (struct bytes){.data = head, .size = list->buffer.size - LIST_HEAD + size};
+}
+
+void wire_list_deinit(struct wire_list *list)
+{
+	msgpack_sbuffer_destroy(&list->buffer);
+}
+
+/* ---- text ---- */
+
 /* How many bytes the sequence that begins with @first has, and the range its second byte must be in: that excludes
  * overlong forms, surrogates and what lies beyond U+10FFFF. */
 static unsigned utf8_sequence(uint8_t first, uint8_t *low, uint8_t *high)

@@ -145,6 +145,21 @@ bool wire_field_present(const struct wire_field *field, const void *slot);
 int wire_put_array(msgpack_sbuffer *buffer, size_t n);
 int wire_put_string(msgpack_sbuffer *buffer, struct bytes string);
 
+/* An array that is added to one by one; {0} is empty. After an error nothing more is added. */
+struct wire_list {
+	msgpack_sbuffer buffer;
+	size_t n;
+	int r; /* 0 or -ENOMEM */
+};
+
+/* Each returns the list's `r`. */
+int wire_list_add(struct wire_list *list, const struct wire_schema *schema, const void *record);
+int wire_list_add_string(struct wire_list *list, struct bytes string);
+int wire_list_add_uint(struct wire_list *list, uint64_t number);
+/* The array so far, borrowed until the next call. */
+struct bytes wire_list_bytes(struct wire_list *list);
+void wire_list_deinit(struct wire_list *list);
+
 /* The length of the one value at the start of @data if it is complete and within the bounds, else 0. */
 size_t wire_scan(struct bytes data, unsigned depth_max, size_t objects_max);
 

@@ -56,13 +56,13 @@ static int put_cell(msgpack_sbuffer *buffer, const struct session *session, cons
 		.last_save = cell == session->last_save,
 	};
 
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer calls = {0};
+	_cleanup_(wire_list_deinit) struct wire_list calls = {0};
 	int r;
 
 	CELL_VALUES(RECORD_PUT, cell);
-	r = cell->calls.n > 0 ? calls_numbers(&cell->calls, &calls) : 0;
+	r = calls_numbers(&cell->calls, &calls);
 	if (cell->calls.n > 0)
-		record.calls = wire_bytes(&calls);
+		record.calls = wire_list_bytes(&calls);
 	if (!r)
 		r = wire_encode_body(buffer, &cell_record_schema, &record);
 	return r;

@@ -168,7 +168,7 @@ static const char *record_kind(mode_t mode)
 }
 
 /* If it is gone meanwhile, nothing is appended. */
-static int record_put(msgpack_sbuffer *records, size_t *np, int directory, const char *name)
+static int record_put(struct wire_list *records, int directory, const char *name)
 {
 	struct file_record record = {.name = bytes_of(name)};
 	struct stat status;
@@ -180,30 +180,27 @@ static int record_put(msgpack_sbuffer *records, size_t *np, int directory, const
 	record.stored = (uint64_t)status.st_blocks * 512;
 	record.mode = status.st_mode & 0777;
 	record.modified = (double)status.st_mtim.tv_sec + (double)status.st_mtim.tv_nsec / 1e9;
-	++*np;
-	return wire_encode_body(records, &file_record_schema, &record);
+	return wire_list_add(records, &file_record_schema, &record);
 }
 
-static int records_read(msgpack_sbuffer *records, size_t *np, uint64_t *nextp, DIR *dir)
+static int records_read(struct wire_list *records, uint64_t *nextp, DIR *dir)
 {
 	struct dirent *entry;
 	int r = 0;
 
-	while (!r && *np < FILE_LIST_MAX) {
+	while (!r && records->n < FILE_LIST_MAX) {
 		entry = directory_next(dir);
 		if (!entry)
 			return -errno;
-		r = record_put(records, np, dirfd(dir), entry->d_name);
+		r = record_put(records, dirfd(dir), entry->d_name);
 	}
 	*nextp = (uint64_t)telldir(dir);
 	return r;
 }
 
-int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *path, uint64_t after)
+int file_list(struct wire_list *records, uint64_t *nextp, int root, const char *path, uint64_t after)
 {
 	_cleanup_(fd_closep) int handle = -1;
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer bodies = {0};
-	size_t n = 0;
 	DIR *dir;
 	int r;
 
@@ -216,12 +213,8 @@ int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *p
 		return -errno;
 	if (after)
 		seekdir(dir, (long)after);
-	r = records_read(&bodies, &n, nextp, dir);
+	r = records_read(records, nextp, dir);
 	closedir(dir);
-	if (!r)
-		r = wire_put_array(records, n);
-	if (!r && bodies.size > 0)
-		r = msgpack_sbuffer_write(records, bodies.data, bodies.size) < 0 ? -ENOMEM : 0;
 	return r;
 }
 

@@ -39,9 +39,9 @@ int file_open(int *fdp, struct stat *status, int root, const char *path, uint64_
 /* At most @size bytes from @offset. Returns how many, or -errno. */
 ssize_t file_read(int fd, char *data, size_t size, uint64_t offset);
 
-/* Append the content of the directory @path to @records, at most FILE_LIST_MAX file records. @after: 0, or
+/* Add the content of the directory @path to @records, at most FILE_LIST_MAX file records. @after: 0, or
  * *@nextp of the call before; *@nextp is 0 after the last. Returns 0, FILE_E_KIND or -errno. */
-int file_list(msgpack_sbuffer *records, uint64_t *nextp, int root, const char *path, uint64_t after);
+int file_list(struct wire_list *records, uint64_t *nextp, int root, const char *path, uint64_t after);
 
 /* "a symbolic link". Static. */
 const char *file_kind(mode_t mode);

@@ -202,27 +202,21 @@ void package_store_drop_cache(const struct package_store *store)
 }
 
 /* The beginnings NAME==VERSION of the lines of a lock; of a long one only those that are near its beginning. */
-static int projects_put(msgpack_sbuffer *projects, int fd)
+static int projects_put(struct wire_list *projects, int fd)
 {
 	static char text[LOCK_MOST + 1];
 	ssize_t size = pread(fd, text, LOCK_MOST, 0);
-	struct bytes found[PROJECTS_MAX];
-	size_t n = 0;
-	int r;
 
 	text[MAX(size, 0)] = '\0';
-	for (char *line = text; line && n < PROJECTS_MAX; line = strchr(line, '\n')) {
+	for (char *line = text; line && projects->n < PROJECTS_MAX; line = strchr(line, '\n')) {
 		size_t head;
 
 		line += *line == '\n';
 		head = strcspn(line, " \n\\;");
 		if (*line >= '0' && memmem(line, head, "==", 2))
-			found[n++] = (struct bytes){line, head};
+			(void)wire_list_add_string(projects, (struct bytes){line, head});
 	}
-	r = wire_put_array(projects, n);
-	for (size_t i = 0; !r && i < n; i++)
-		r = wire_put_string(projects, found[i]);
-	return r;
+	return projects->r;
 }
 
 static bool tell_one(const struct package_store *store, const char *set,
@@ -232,6 +226,7 @@ static bool tell_one(const struct package_store *store, const char *set,
 	struct package_record record = {.set = set};
 	struct stat meta;
 	bool go_on = true;
+	_cleanup_(wire_list_deinit) struct wire_list projects = {0};
 	int r;
 
 	if (fd < 0 || fstat(fd, &meta) < 0)
@@ -239,12 +234,11 @@ static bool tell_one(const struct package_store *store, const char *set,
 	record.made = (double)meta.st_mtim.tv_sec;
 	record.size = size_of(store, set);
 	record.used = !lease_take(fd);
-	msgpack_sbuffer_init(&record.projects);
-	r = projects_put(&record.projects, fd);
+	r = projects_put(&projects, fd);
+	record.projects = wire_list_bytes(&projects);
 	fd_closep(&fd); /* we do not use it either */
 	if (!r)
 		go_on = fn(userdata, &record);
-	msgpack_sbuffer_destroy(&record.projects);
 	return go_on;
 }
 

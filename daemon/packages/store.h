@@ -31,10 +31,10 @@ int package_store_note(const struct package_store *store, const char *key, const
 /* What is known of a set. */
 struct package_record {
 	const char *set;
-	uint64_t size;		  /* 0: not known */
-	double made;		  /* seconds since the epoch */
-	bool used;		  /* by somebody, now; or nobody can tell */
-	msgpack_sbuffer projects; /* an array */
+	uint64_t size;	       /* 0: not known */
+	double made;	       /* seconds since the epoch */
+	bool used;	       /* by somebody, now; or nobody can tell */
+	struct bytes projects; /* an array */
 };
 /* Each set that there is, until @fn returns false. */
 void package_store_each(const struct package_store *store,

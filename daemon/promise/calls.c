@@ -129,16 +129,13 @@ bool calls_wait(const struct calls *calls)
 	return false;
 }
 
-int calls_numbers(const struct calls *calls, msgpack_sbuffer *buffer)
+int calls_numbers(const struct calls *calls, struct wire_list *list)
 {
 	const struct call *call;
-	msgpack_packer packer;
-	int r = wire_put_array(buffer, calls->n);
 
-	msgpack_packer_init(&packer, buffer, msgpack_sbuffer_write);
 	list_for_each (call, (struct list *)&calls->list, node)
-		r = r ? r : msgpack_pack_uint64(&packer, call->number);
-	return r ? -ENOMEM : 0;
+		(void)wire_list_add_uint(list, call->number);
+	return list->r;
 }
 
 /* ---- what a client offers ---- */

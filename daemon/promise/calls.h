@@ -64,7 +64,7 @@ uint64_t call_due(const struct call *call, uint64_t hold);
 bool calls_wait(const struct calls *calls);
 
 /* The numbers of all, as an array. Returns 0 or -ENOMEM. */
-int calls_numbers(const struct calls *calls, msgpack_sbuffer *buffer);
+int calls_numbers(const struct calls *calls, struct wire_list *list);
 
 /* Whether @functions is an array of `function`, as a cell may have it. */
 bool functions_valid(struct bytes functions);

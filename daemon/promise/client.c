@@ -56,6 +56,15 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 	return r;
 }
 
+void client_reply(struct clients *clients, const struct address *to, int r, const struct wire_schema *schema,
+		  const void *message)
+{
+	if (r)
+		client_error(clients, to, "internal", "out of memory");
+	else
+		(void)client_send(clients, to, schema, message);
+}
+
 /* A path need not be UTF-8, and what is too long may be cut in a character. */
 static void sentence_mend(char *text)
 {

@@ -13,6 +13,10 @@ int client_send(struct clients *clients, const struct address *to, const struct 
 int client_answer(struct clients *clients, const struct address *to, const struct wire_schema *schema,
 		  const void *message);
 
+/* The same as client_send, unless @r says that @message could not be put together. */
+void client_reply(struct clients *clients, const struct address *to, int r, const struct wire_schema *schema,
+		  const void *message);
+
 /* An `error`, with the sentence printed as by printf. */
 int client_error(struct clients *clients, const struct address *to, const char *code, const char *format, ...)
 	_printf_(4, 5);

@@ -54,8 +54,8 @@ void handle_return(struct sessions *sessions, const struct address *from, const 
 
 /* ---- what waits ---- */
 
-static int record_put(msgpack_sbuffer *buffer, const struct session *session, const struct call *call, uid_t asker,
-		      size_t *roomp)
+static void record_put(struct wire_list *list, const struct session *session, const struct call *call, uid_t asker,
+		       size_t *roomp)
 {
 	static const char *const states[] = {[CALL_OUT] = "out", [CALL_ASKS] = "asks", [CALL_HELD] = "held"};
 	const struct promise *promise = session->cell->reply.promise;
@@ -80,7 +80,7 @@ static int record_put(msgpack_sbuffer *buffer, const struct session *session, co
 		record.arguments = arguments;
 		*roomp -= arguments.size;
 	}
-	return wire_encode_body(buffer, &call_record_schema, &record);
+	(void)wire_list_add(list, &call_record_schema, &record);
 }
 
 /* Whether @session may have calls that @request asks for. */
@@ -90,45 +90,27 @@ static bool request_matches(const struct session *session, const struct request 
 	       (!request->named.data || session == request->session);
 }
 
-static size_t count_calls(struct sessions *sessions, const struct address *from, const struct request *request)
-{
-	struct session *session = NULL;
-	size_t n = 0;
-
-	while ((session = sessions_next(sessions, from->uid, session)))
-		if (request_matches(session, request))
-			n += session->cell->calls.n;
-	return n;
-}
-
 void handle_calls(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct calls_reply reply = {.id = request->id};
-	size_t n = count_calls(sessions, from, request), left = MIN(n, (size_t)RECORDS_MAX),
-	       room = ARGUMENTS_SUM_MAX;
+	_cleanup_(wire_list_deinit) struct wire_list list = {0};
 	struct session *session = NULL;
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
+	size_t room = ARGUMENTS_SUM_MAX;
 	struct call *call;
-	int r;
 
 	if (request->named.data && !session_named(sessions, from, request))
 		return;
-	reply.more = n - left;
-	r = wire_put_array(&buffer, left);
-	while (!r && left > 0 && (session = sessions_next(sessions, from->uid, session))) {
+	while ((session = sessions_next(sessions, from->uid, session))) {
 		if (!request_matches(session, request))
 			continue;
 		list_for_each (call, &session->cell->calls.list, node)
-			if (!r && left > 0) {
-				r = record_put(&buffer, session, call, from->uid, &room);
-				left--;
-			}
+			if (list.n < RECORDS_MAX)
+				record_put(&list, session, call, from->uid, &room);
+			else
+				reply.more++;
 	}
-	reply.calls = wire_bytes(&buffer);
-	if (r)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	else
-		client_send(sessions->clients, from, &calls_reply_schema, &reply);
+	reply.calls = wire_list_bytes(&list);
+	client_reply(sessions->clients, from, list.r, &calls_reply_schema, &reply);
 }
 
 void handle_watch_calls(struct sessions *sessions, const struct address *from, const struct request *request)

@@ -186,14 +186,12 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 {
 	struct session *session = session_named(sessions, from, request);
 	struct checkpoints_reply reply = {.id = request->id};
+	_cleanup_(wire_list_deinit) struct wire_list list = {0};
 	struct checkpoint *checkpoint;
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	uint64_t n = 0;
-	int r;
 
 	if (!session)
 		return;
-	r = wire_put_array(&buffer, session->history.n_automatic + session->history.n_named);
 	list_for_each (checkpoint, &session->history.checkpoints, node) {
 		struct checkpoint_record record = {
 			.name = bytes_of(checkpoint->name[0] ? checkpoint->name : NULL),
@@ -209,12 +207,8 @@ void handle_checkpoints(struct sessions *sessions, const struct address *from, c
 		};
 
 		checkpoint->position = ++n;
-		if (!r)
-			r = wire_encode_body(&buffer, &checkpoint_record_schema, &record);
+		(void)wire_list_add(&list, &checkpoint_record_schema, &record);
 	}
-	reply.checkpoints = wire_bytes(&buffer);
-	if (r)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	else
-		client_send(sessions->clients, from, &checkpoints_reply_schema, &reply);
+	reply.checkpoints = wire_list_bytes(&list);
+	client_reply(sessions->clients, from, list.r, &checkpoints_reply_schema, &reply);
 }

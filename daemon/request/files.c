@@ -176,7 +176,7 @@ void handle_files(struct sessions *sessions, const struct address *from, const s
 	struct session *session = session_named(sessions, from, request);
 	_cleanup_(place_deinit) struct place place = PLACE_NONE;
 	struct files_reply reply = {.id = request->id};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer records = {0};
+	_cleanup_(wire_list_deinit) struct wire_list records = {0};
 	int r;
 
 	if (!session || !reads(sessions, from))
@@ -188,7 +188,7 @@ void handle_files(struct sessions *sessions, const struct address *from, const s
 	}
 	if (!r)
 		r = file_list(&records, &reply.next, place.root, place.path, files->after);
-	reply.files = wire_bytes(&records);
+	reply.files = wire_list_bytes(&records);
 	if (r == FILE_E_KIND)
 		refuse(sessions, from, -ENOTDIR, files->path);
 	else if (r)

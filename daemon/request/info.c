@@ -29,15 +29,10 @@ void handle_info(struct sessions *sessions, const struct address *from, const st
 void handle_list(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	struct list_reply reply = {.id = request->id};
+	_cleanup_(wire_list_deinit) struct wire_list list = {0};
 	struct session *session = NULL;
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
-	size_t n = 0;
-	int r;
 
 	sessions_measure(sessions, from->uid);
-	while ((session = sessions_next(sessions, from->uid, session)))
-		n += is_listed(session);
-	r = wire_put_array(&buffer, n);
 	while ((session = sessions_next(sessions, from->uid, session))) {
 		char name[SESSION_NAME_SIZE];
 		struct session_info info;
@@ -45,14 +40,10 @@ void handle_list(struct sessions *sessions, const struct address *from, const st
 		if (!is_listed(session))
 			continue;
 		info = session_record(session, from->uid, name);
-		if (!r)
-			r = wire_encode_body(&buffer, &session_info_schema, &info);
+		(void)wire_list_add(&list, &session_info_schema, &info);
 	}
-	reply.sessions = wire_bytes(&buffer);
-	if (r)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	else
-		client_send(sessions->clients, from, &list_reply_schema, &reply);
+	reply.sessions = wire_list_bytes(&list);
+	client_reply(sessions->clients, from, list.r, &list_reply_schema, &reply);
 }
 
 /* ---- the daemon ---- */
@@ -64,27 +55,14 @@ static bool is_loading(const struct nursery *nursery)
 }
 
 /* Each user may have a nursery of a profile; who asks is told once. */
-static int loading_put(msgpack_sbuffer *names, const struct sessions *sessions)
+static bool any_loads(const struct sessions *sessions, const struct profile *profile)
 {
-	const struct config *config = sessions->config;
-	_cleanup_(freep) bool *loading = calloc(config->n_profiles + 1, sizeof(*loading));
 	const struct nursery *nursery;
-	size_t n = 0;
-	int r;
 
-	if (!loading)
-		return -ENOMEM;
 	list_for_each (nursery, &sessions->cages->nurseries, node)
-		for (size_t i = 0; i < config->n_profiles; i++)
-			if (config->profiles[i] == nursery->profile && is_loading(nursery))
-				loading[i] = true;
-	for (size_t i = 0; i < config->n_profiles; i++)
-		n += loading[i];
-	r = wire_put_array(names, n);
-	for (size_t i = 0; i < config->n_profiles && !r; i++)
-		if (loading[i])
-			r = wire_put_string(names, bytes_of(config->profiles[i]->name));
-	return r;
+		if (nursery->profile == profile && is_loading(nursery))
+			return true;
+	return false;
 }
 
 void handle_stats(struct sessions *sessions, const struct address *from, const struct request *request)
@@ -109,39 +87,33 @@ void handle_stats(struct sessions *sessions, const struct address *from, const s
 		.ran = event_seconds(sessions->stats.ran.sum),
 		.waited = event_seconds(sessions->stats.waited.sum),
 	};
+	_cleanup_(wire_list_deinit) struct wire_list names = {0}, languages = {0}, loading = {0}, times = {0};
 	struct session *session;
 	struct nursery *nursery;
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer names = {0}, languages = {0}, loading = {0}, times = {0};
-	int r;
 
-	r = wire_put_array(&names, sessions->config->n_profiles);
-	if (!r)
-		r = wire_put_array(&languages, sessions->config->n_profiles);
-	for (size_t i = 0; i < sessions->config->n_profiles && !r; i++) {
-		r = wire_put_string(&names, bytes_of(sessions->config->profiles[i]->name));
-		if (!r)
-			r = wire_put_string(&languages, bytes_of(sessions->config->profiles[i]->language));
+	for (size_t i = 0; i < sessions->config->n_profiles; i++) {
+		const struct profile *profile = sessions->config->profiles[i];
+
+		(void)wire_list_add_string(&names, bytes_of(profile->name));
+		(void)wire_list_add_string(&languages, bytes_of(profile->language));
+		if (any_loads(sessions, profile))
+			(void)wire_list_add_string(&loading, bytes_of(profile->name));
 	}
-	reply.profiles = wire_bytes(&names);
-	reply.languages = wire_bytes(&languages);
+	counters_put_times(sessions, &times);
+	reply.profiles = wire_list_bytes(&names);
+	reply.languages = wire_list_bytes(&languages);
+	reply.loading = wire_list_bytes(&loading);
+	reply.times = wire_list_bytes(&times);
 	list_for_each (session, &sessions->all, node)
 		reply.sessions += session->state != SESSION_CLOSING;
-	if (!r)
-		r = loading_put(&loading, sessions);
-	reply.loading = wire_bytes(&loading);
-	if (!r)
-		r = counters_put_times(sessions, &times);
-	reply.times = wire_bytes(&times);
 	list_for_each (nursery, &sessions->cages->nurseries, node) {
 		reply.spares += nursery_spares(nursery);
 		reply.templates += nursery->state != NURSERY_DOWN;
 	}
 	list_for_each (nursery, &sessions->cages->retired, node)
 		reply.templates += nursery->state != NURSERY_DOWN;
-	if (r)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	else
-		client_send(sessions->clients, from, &stats_reply_schema, &reply);
+	client_reply(sessions->clients, from, names.r | languages.r | loading.r | times.r, &stats_reply_schema,
+		     &reply);
 }
 
 void handle_hello(struct sessions *sessions, const struct address *from, const struct request *request)

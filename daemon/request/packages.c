@@ -26,8 +26,8 @@ struct listing {
 	bool all, prune; /* all: not only what the asker's sessions have */
 	struct holding *holdings;
 	size_t n_holdings, room;
-	msgpack_sbuffer records;
-	size_t n, more;
+	struct wire_list sets;
+	size_t more;
 	int error;
 };
 
@@ -96,23 +96,20 @@ static const struct holding *first_of(const struct listing *listing, const char 
 }
 
 /* The names of the sessions that have it. */
-static int names_put(msgpack_sbuffer *names, const struct listing *listing, const char *set)
+static void names_put(struct wire_list *names, const struct listing *listing, const char *set)
 {
 	const struct holding *end = listing->holdings + listing->n_holdings, *first = first_of(listing, set);
-	const struct session *found[NAMES_MAX];
+	const struct session *last = NULL;
 	char name[SESSION_NAME_SIZE];
-	size_t n = 0;
-	int r;
 
-	for (const struct holding *it = first; it < end && n < NAMES_MAX && strcmp(it->set, set) == 0; it++)
-		if (it->session->id[0] && (n == 0 || found[n - 1] != it->session))
-			found[n++] = it->session;
-	r = wire_put_array(names, n);
-	for (size_t i = 0; !r && i < n; i++) {
-		session_name_write(name, found[i]->id, found[i]->owner, listing->asker);
-		r = wire_put_string(names, bytes_of(name));
+	for (const struct holding *it = first; it < end && names->n < NAMES_MAX && strcmp(it->set, set) == 0;
+	     it++) {
+		if (!it->session->id[0] || it->session == last)
+			continue;
+		last = it->session;
+		session_name_write(name, last->id, last->owner, listing->asker);
+		(void)wire_list_add_string(names, bytes_of(name));
 	}
-	return r;
 }
 
 static bool is_held(const struct listing *listing, const char *set)
@@ -131,17 +128,14 @@ static int put(struct listing *listing, const struct package_record *record, uin
 		.size = record->size,
 		.made = record->made,
 		.used = record->used,
-		.projects = wire_bytes(&record->projects),
+		.projects = record->projects,
 		.template = template,
 	};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer names = {0};
-	int r;
+	_cleanup_(wire_list_deinit) struct wire_list names = {0};
 
-	r = names_put(&names, listing, record->set);
-	set.sessions = wire_bytes(&names);
-	if (!r)
-		r = wire_encode_body(&listing->records, &package_set_schema, &set);
-	return r;
+	names_put(&names, listing, record->set);
+	set.sessions = wire_list_bytes(&names);
+	return names.r ? names.r : wire_list_add(&listing->sets, &package_set_schema, &set);
 }
 
 static bool add(void *userdata, const struct package_record *record)
@@ -154,35 +148,24 @@ static bool add(void *userdata, const struct package_record *record)
 		return true;
 	if (listing->prune && (record->used || package_store_remove(listing->store, record->set)))
 		return true;
-	listing->more += listing->n == SETS_MAX;
-	if (listing->n == SETS_MAX)
+	listing->more += listing->sets.n == SETS_MAX;
+	if (listing->sets.n == SETS_MAX)
 		return true;
 	listing->error = put(listing, record, template);
-	listing->n += !listing->error;
 	return !listing->error;
 }
 
-static void listing_send(struct sessions *sessions, const struct address *from, const struct listing *listing)
+static void listing_send(struct sessions *sessions, const struct address *from, struct listing *listing)
 {
 	struct packages_reply reply = {
 		.id = from->id, .path = bytes_of(listing->store->path), .more = listing->more};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
-	int r = listing->error;
 
 	if (listing->all) {
 		reply.taken = package_store_size(listing->store, &reply.cache);
 		reply.total = sessions->builds->config->packages_total;
 	}
-
-	if (!r)
-		r = wire_put_array(&array, listing->n);
-	if (!r && listing->n > 0)
-		r = msgpack_sbuffer_write(&array, listing->records.data, listing->records.size);
-	reply.sets = wire_bytes(&array);
-	if (r)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	else
-		client_send(sessions->clients, from, &packages_reply_schema, &reply);
+	reply.sets = wire_list_bytes(&listing->sets);
+	client_reply(sessions->clients, from, listing->error, &packages_reply_schema, &reply);
 }
 
 void handle_packages(struct sessions *sessions, const struct address *from, const struct request *request)
@@ -202,7 +185,6 @@ void handle_packages(struct sessions *sessions, const struct address *from, cons
 			     "no profile allows packages: packages = on or ask does");
 		return;
 	}
-	msgpack_sbuffer_init(&listing.records);
 	holdings_gather(&listing);
 	if (!listing.error)
 		package_store_each(listing.store, add, &listing);
@@ -211,6 +193,6 @@ void handle_packages(struct sessions *sessions, const struct address *from, cons
 		builds_drop_cache(sessions->builds);
 	}
 	listing_send(sessions, from, &listing);
-	msgpack_sbuffer_destroy(&listing.records);
+	wire_list_deinit(&listing.sets);
 	free(listing.holdings);
 }

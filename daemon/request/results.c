@@ -66,20 +66,14 @@ void handle_results(struct sessions *sessions, const struct address *from, const
 {
 	struct results_reply reply = {.id = request->id};
 	struct list *cells = promises_cells_of(sessions->promises, request->name.owner, request->name.id);
+	_cleanup_(wire_list_deinit) struct wire_list results = {0};
 	struct promise *promise;
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
-	int r;
 
-	r = wire_put_array(&buffer, list_size(cells));
 	list_for_each (promise, cells, cells) {
 		const struct result_record record = record_of(promise);
 
-		if (!r)
-			r = wire_encode_body(&buffer, &result_record_schema, &record);
+		(void)wire_list_add(&results, &result_record_schema, &record);
 	}
-	reply.results = wire_bytes(&buffer);
-	if (r)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	else
-		client_send(sessions->clients, from, &results_reply_schema, &reply);
+	reply.results = wire_list_bytes(&results);
+	client_reply(sessions->clients, from, results.r, &results_reply_schema, &reply);
 }

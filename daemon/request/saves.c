@@ -7,9 +7,8 @@
 struct listing {
 	struct bytes id; /* of the one that is asked for; absent: all, without names */
 	uid_t asker;
-	msgpack_sbuffer records;
-	size_t n, more;
-	int error;
+	struct wire_list saves;
+	size_t more;
 };
 
 static bool add(void *userdata, const struct saved_listed *listed)
@@ -26,8 +25,8 @@ static bool add(void *userdata, const struct saved_listed *listed)
 		return true;
 	if (state && state->session.size > SESSION_ID_MAX)
 		return true;
-	listing->more += listing->n == SAVES_MAX;
-	if (listing->n == SAVES_MAX)
+	listing->more += listing->saves.n == SAVES_MAX;
+	if (listing->saves.n == SAVES_MAX)
 		return true;
 	record.session = bytes_of(name);
 	if (state) {
@@ -42,26 +41,7 @@ static bool add(void *userdata, const struct saved_listed *listed)
 		record.names = state->names;
 		record.not_saved = state->refused;
 	}
-	listing->error = wire_encode_body(&listing->records, &save_record_schema, &record);
-	listing->n += !listing->error;
-	return !listing->error;
-}
-
-static void listing_send(struct sessions *sessions, const struct address *from, const struct listing *listing)
-{
-	struct saves_reply reply = {.id = from->id, .more = listing->more};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
-	int r = listing->error;
-
-	if (!r)
-		r = wire_put_array(&array, listing->n);
-	if (!r && listing->n > 0)
-		r = msgpack_sbuffer_write(&array, listing->records.data, listing->records.size);
-	reply.saves = wire_bytes(&array);
-	if (r)
-		client_error(sessions->clients, from, "internal", "out of memory");
-	else
-		client_send(sessions->clients, from, &saves_reply_schema, &reply);
+	return !wire_list_add(&listing->saves, &save_record_schema, &record);
 }
 
 static void nothing_saved(struct sessions *sessions, const struct address *from, struct bytes text)
@@ -88,17 +68,19 @@ void handle_saves(struct sessions *sessions, const struct address *from, const s
 {
 	struct bytes text = request->named;
 	struct listing listing = {.asker = from->uid};
+	struct saves_reply reply = {.id = from->id};
 	/* (uid_t)-1: of every user. */
 	uid_t owner = from->uid == 0 && !text.data ? (uid_t)-1 : request->name.owner;
 
 	listing.id = request->name.id;
-	msgpack_sbuffer_init(&listing.records);
 	saved_each(sessions->saved, owner, add, &listing);
-	if (text.data && listing.n == 0 && !listing.error)
+	reply.saves = wire_list_bytes(&listing.saves);
+	reply.more = listing.more;
+	if (text.data && listing.saves.n == 0 && !listing.saves.r)
 		nothing_listed(sessions, from, request);
 	else
-		listing_send(sessions, from, &listing);
-	msgpack_sbuffer_destroy(&listing.records);
+		client_reply(sessions->clients, from, listing.saves.r, &saves_reply_schema, &reply);
+	wire_list_deinit(&listing.saves);
 }
 
 void handle_unsave(struct sessions *sessions, const struct address *from, const struct request *request)

@@ -8,15 +8,8 @@
 
 #include <stdio.h>
 
-/* For the answer. */
-struct changes {
-	msgpack_sbuffer records;
-	size_t n;
-};
-
 static int on_delta(void *userdata, const struct setting_delta *delta)
 {
-	struct changes *changes = userdata;
 	const struct setting_change record = {
 		.change = bytes_of(delta->kind),
 		.profile = bytes_of(delta->profile),
@@ -26,8 +19,7 @@ static int on_delta(void *userdata, const struct setting_delta *delta)
 		.restart = delta->at_start,
 	};
 
-	changes->n++;
-	return wire_encode_body(&changes->records, &setting_change_schema, &record);
+	return wire_list_add(userdata, &setting_change_schema, &record);
 }
 
 static int delta_log(void *userdata, const struct setting_delta *delta)
@@ -82,24 +74,15 @@ static int settings_read(struct router *router, struct config **configp, struct 
 
 /* ---- the answer ---- */
 
-static void tell(struct router *router, const struct address *asker, const struct changes *changes)
+static void tell(struct router *router, const struct address *asker, struct wire_list *changes)
 {
 	struct reload_reply reply = {.path = bytes_of(router->config->path)};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
-	int r;
 
 	if (!asker)
 		return;
-	r = wire_put_array(&array, changes->n);
-	if (!r && changes->n > 0)
-		r = msgpack_sbuffer_write(&array, changes->records.data, changes->records.size);
 	reply.id = asker->id;
-	reply.changes = wire_bytes(&array);
-	if (r)
-		client_error(&router->clients, asker, "internal",
-			     "the new settings are in force; no memory is left to list the changes");
-	else
-		client_send(&router->clients, asker, &reload_reply_schema, &reply);
+	reply.changes = wire_list_bytes(changes);
+	client_send(&router->clients, asker, &reload_reply_schema, &reply);
 }
 
 static void refuse(struct router *router, const struct address *asker, const struct config_error *error)
@@ -112,7 +95,7 @@ static void refuse(struct router *router, const struct address *asker, const str
 /* ---- the reload ---- */
 
 /* The last thing that can fail comes last. Returns 0, or another value with @error. */
-static int settings_replace(struct router *router, struct config *config, struct changes *changes,
+static int settings_replace(struct router *router, struct config *config, struct wire_list *changes,
 			    struct config_error *error)
 {
 	_cleanup_(audit_log_close) struct audit_log log = AUDIT_LOG_NONE;
@@ -140,11 +123,10 @@ static int settings_replace(struct router *router, struct config *config, struct
 
 void reload(struct router *router, const struct address *asker)
 {
-	struct changes changes = {.n = 0};
+	_cleanup_(wire_list_deinit) struct wire_list changes = {0};
 	struct config *config = NULL;
 	struct config_error error;
 
-	msgpack_sbuffer_init(&changes.records);
 	if (settings_read(router, &config, &error)) {
 		refuse(router, asker, &error);
 	} else if (settings_replace(router, config, &changes, &error)) {
@@ -153,7 +135,6 @@ void reload(struct router *router, const struct address *asker)
 	} else {
 		tell(router, asker, &changes);
 	}
-	msgpack_sbuffer_destroy(&changes.records);
 }
 
 static void on_request(struct sessions *sessions, const struct address *from)

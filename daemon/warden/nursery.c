@@ -481,14 +481,11 @@ void nursery_retire(struct nursery *nursery)
 
 /* ---- what a template says ---- */
 
-static int put_list(msgpack_sbuffer *buffer, const struct string_list *list, struct bytes *raw)
+static int put_list(struct wire_list *list, const struct string_list *strings)
 {
-	int r = wire_put_array(buffer, list->n);
-
-	for (size_t i = 0; i < list->n && !r; i++)
-		r = wire_put_string(buffer, bytes_of(list->items[i]));
-	*raw = wire_bytes(buffer);
-	return r;
+	for (size_t i = 0; i < strings->n; i++)
+		(void)wire_list_add_string(list, bytes_of(strings->items[i]));
+	return list->r;
 }
 
 /* Frozen copies are processes too, but not the session's own. Where no group counts, this is for good, so there is
@@ -550,34 +547,26 @@ static int configure_send(struct nursery *nursery)
 		.processes_group = held & CONTROLLER_BIT(CONTROLLER_PIDS),
 		.cpu_group = held & CONTROLLER_BIT(CONTROLLER_CPU),
 	};
-	struct bytes *const raws[] = {&message.preload,	       &message.env,
-				      &message.forbid,	       &message.requirements,
-				      &message.packages_allow, &message.packages_deny};
-	msgpack_sbuffer parts[ARRAY_SIZE(lists)], places, changeable, buffer;
-	int r;
+	struct bytes *const raws[] = {
+		&message.preload,	 &message.env,		 &message.forbid, &message.requirements,
+		&message.packages_allow, &message.packages_deny, &message.places, &message.changeable};
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
+	struct wire_list arrays[ARRAY_SIZE(raws)] = {0};
+	int r = 0;
 
-	msgpack_sbuffer_init(&buffer);
-	msgpack_sbuffer_init(&places);
-	msgpack_sbuffer_init(&changeable);
-	r = places_put(&places, profile, nursery->cages->config);
-	if (!r)
-		r = places_put_changeable(&changeable, nursery->cages);
-	message.places = wire_bytes(&places);
-	message.changeable = wire_bytes(&changeable);
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		msgpack_sbuffer_init(&parts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(raws); i++) {
 		if (!r)
-			r = put_list(&parts[i], lists[i], raws[i]);
+			r = i < ARRAY_SIZE(lists)    ? put_list(&arrays[i], lists[i])
+			    : i == ARRAY_SIZE(lists) ? places_put(&arrays[i], profile, nursery->cages->config)
+						     : places_put_changeable(&arrays[i], nursery->cages);
+		*raws[i] = wire_list_bytes(&arrays[i]);
 	}
 	if (!r)
 		r = wire_encode(&buffer, &configure_message_schema, &message);
 	if (!r)
 		r = channel_send(nursery->channel, wire_bytes(&buffer), NULL, 0);
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		msgpack_sbuffer_destroy(&parts[i]);
-	msgpack_sbuffer_destroy(&places);
-	msgpack_sbuffer_destroy(&changeable);
-	msgpack_sbuffer_destroy(&buffer);
+	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++)
+		wire_list_deinit(&arrays[i]);
 	return r > 0 ? -EPIPE : r;
 }
 

@@ -5,7 +5,7 @@
 #include "config/pins.h"
 #include "nursery.h"
 
-static int put_place(msgpack_sbuffer *buffer, const char *kind, const char *path, const struct pin *pin)
+static void put_place(struct wire_list *list, const char *kind, const char *path, const struct pin *pin)
 {
 	const struct place_record record = {
 		.kind = bytes_of(kind),
@@ -15,7 +15,7 @@ static int put_place(msgpack_sbuffer *buffer, const char *kind, const char *path
 		.inode = pin->inode,
 	};
 
-	return wire_encode_body(buffer, &place_record_schema, &record);
+	(void)wire_list_add(list, &place_record_schema, &record);
 }
 
 /* What clients have files copied from is no concern of sessions. */
@@ -29,60 +29,35 @@ static bool sees_packages(const struct profile *profile, const struct config *co
 	return profile->packages != PACKAGES_OFF && config->sets.path;
 }
 
-int places_put(msgpack_sbuffer *buffer, const struct profile *profile, const struct config *config)
+int places_put(struct wire_list *list, const struct profile *profile, const struct config *config)
 {
-	size_t n = config->n_own;
-	int r = 0;
-
-	for (size_t i = 0; i < profile->n_pinned; i++)
-		n += is_listed(&profile->pinned[i]);
-	n += sees_packages(profile, config);
-	wire_put_array(buffer, n);
-	for (size_t i = 0; !r && i < profile->n_pinned; i++) {
+	for (size_t i = 0; i < profile->n_pinned; i++) {
 		const struct pinned *pinned = &profile->pinned[i];
 
 		if (is_listed(pinned))
-			r = put_place(buffer, pinned_name(pinned->kind), pinned->path, &pinned->pin);
+			put_place(list, pinned_name(pinned->kind), pinned->path, &pinned->pin);
 	}
-	if (!r && sees_packages(profile, config))
-		r = put_place(buffer, pinned_name(PINNED_READ), config->sets.path, &config->sets);
-	for (size_t i = 0; !r && i < config->n_own; i++)
-		r = put_place(buffer, "own", config->own[i].path, &config->own[i]);
-	return r || !buffer->data ? -ENOMEM : 0;
+	if (sees_packages(profile, config))
+		put_place(list, pinned_name(PINNED_READ), config->sets.path, &config->sets);
+	for (size_t i = 0; i < config->n_own; i++)
+		put_place(list, "own", config->own[i].path, &config->own[i]);
+	return list->r;
 }
 
-/* @buffer: NULL to count. */
-static size_t put_writable(msgpack_sbuffer *buffer, const struct profile *profile)
+static void put_writable(struct wire_list *list, const struct profile *profile)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < profile->n_pinned; i++) {
-		if (profile->pinned[i].kind != PINNED_WRITE || !profile->pinned[i].pin.path)
-			continue;
-		if (buffer)
-			wire_put_string(buffer, bytes_of(profile->pinned[i].pin.path));
-		n++;
-	}
-	return n;
+	for (size_t i = 0; i < profile->n_pinned; i++)
+		if (profile->pinned[i].kind == PINNED_WRITE && profile->pinned[i].pin.path)
+			(void)wire_list_add_string(list, bytes_of(profile->pinned[i].pin.path));
 }
 
-static size_t put_all(msgpack_sbuffer *buffer, struct cages *cages)
+int places_put_changeable(struct wire_list *list, struct cages *cages)
 {
 	struct nursery *nursery;
-	size_t n = 1;
 
 	for (size_t i = 0; i < cages->config->n_profiles; i++)
-		n += put_writable(buffer, cages->config->profiles[i]);
+		put_writable(list, cages->config->profiles[i]);
 	list_for_each (nursery, &cages->retired, node)
-		n += put_writable(buffer, nursery->profile);
-	if (buffer)
-		wire_put_string(buffer, bytes_of(cages->workspaces.path));
-	return n;
-}
-
-int places_put_changeable(msgpack_sbuffer *buffer, struct cages *cages)
-{
-	wire_put_array(buffer, put_all(NULL, cages));
-	(void)put_all(buffer, cages);
-	return buffer->data ? 0 : -ENOMEM;
+		put_writable(list, nursery->profile);
+	return wire_list_add_string(list, bytes_of(cages->workspaces.path));
 }

@@ -3,10 +3,10 @@
 
 #include "cages.h"
 
-/* Append the array `places` of configure: the pinned directories that @profile names and that hold laird's own
+/* Add the elements of `places` of configure: the pinned directories that @profile names and that hold laird's own
  * files. Returns 0 or -ENOMEM. */
-int places_put(msgpack_sbuffer *buffer, const struct profile *profile, const struct config *config);
+int places_put(struct wire_list *list, const struct profile *profile, const struct config *config);
 
-/* Append the array `changeable`: all directories that some session may write to, now or with the settings in
+/* Add those of `changeable`: all directories that some session may write to, now or with the settings in
  * force. Returns 0 or -ENOMEM. */
-int places_put_changeable(msgpack_sbuffer *buffer, struct cages *cages);
+int places_put_changeable(struct wire_list *list, struct cages *cages);

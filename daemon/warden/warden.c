@@ -299,32 +299,25 @@ static bool is_only_of(const struct interpreter *interpreter, const struct warde
 	return interpreter->tenant == tenant;
 }
 
-static int put_still(msgpack_sbuffer *array, const struct warden *warden, const struct tenant *tenant)
+static int put_still(struct wire_list *list, const struct warden *warden, const struct tenant *tenant)
 {
 	struct interpreter *interpreter;
-	msgpack_packer packer;
-	size_t n = 0;
-	int r;
 
 	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
-		n += is_only_of(interpreter, warden, tenant);
-	r = wire_put_array(array, n);
-	msgpack_packer_init(&packer, array, msgpack_sbuffer_write);
-	list_for_each (interpreter, (struct list *)&warden->interpreters, node)
-		if (!r && is_only_of(interpreter, warden, tenant))
-			r = msgpack_pack_uint64(&packer, interpreter->serial) ? -ENOMEM : 0;
-	return r;
+		if (is_only_of(interpreter, warden, tenant))
+			(void)wire_list_add_uint(list, interpreter->serial);
+	return list->r;
 }
 
 int warden_bring_files(struct warden *warden, const struct tenant *tenant, const char *directory, uint64_t number)
 {
 	struct bring_files_message message = {.serial = number, .directory = bytes_of(directory)};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer still = {0};
+	_cleanup_(wire_list_deinit) struct wire_list still = {0};
 	int r;
 
 	warden_touch(warden);
 	r = put_still(&still, warden, tenant);
-	message.still = wire_bytes(&still);
+	message.still = wire_list_bytes(&still);
 	if (!r)
 		r = peer_say(&warden->peer, &bring_files_message_schema, &message, 0, NULL, 0);
 	return r;

@@ -44,7 +44,7 @@ static struct {
 	struct timespec began, newest; /* in file time: when the cell began; the newest change that was told */
 	uint64_t began_ns;
 	int64_t clock; /* the least that the wall clock can have been ahead of the monotonic one then */
-	msgpack_sbuffer records, array, mapped;
+	struct wire_list files, mapped;
 	bool maps;	/* there were maps at the end of the last cell */
 	unsigned seen;	/* files, at the last look */
 	uint32_t count; /* the witness's, at the last question; 0: nobody knows */
@@ -52,7 +52,7 @@ static struct {
 } artifacts;
 
 struct look {
-	unsigned told, seen;
+	unsigned seen;
 	uint64_t until;
 	bool more, changed;
 	bool blind; /* something could not be looked at */
@@ -208,11 +208,9 @@ static void tell(struct look *look, const char *directory, const char *name, con
 	int size = snprintf(path, sizeof(path), "%s%s%s", directory, directory[0] ? "/" : "", name);
 
 	artifact.path = (struct bytes){.data = path, .size = (size_t)size};
-	if (look->told == TOLD_MAX || size >= (int)sizeof(path) ||
-	    wire_encode_body(&artifacts.records, &artifact_schema, &artifact))
+	if (artifacts.files.n == TOLD_MAX || size >= (int)sizeof(path) ||
+	    wire_list_add(&artifacts.files, &artifact_schema, &artifact))
 		look->more = true;
-	else
-		look->told++;
 }
 
 /* ---- looking ---- */
@@ -284,6 +282,13 @@ static int look_at_entry(struct walk *walk, const char *name, unsigned char type
 
 /* ---- maps ---- */
 
+/* Its memory stays. */
+static void list_empty(struct wire_list *list)
+{
+	list->buffer.size = list->n = 0;
+	list->r = 0;
+}
+
 /* The inode of a line of /proc/self/maps, if that is a shared map for writing of a file in the workspace; or 0. */
 static uint64_t mapped_inode(const char *line)
 {
@@ -317,17 +322,14 @@ static uint32_t maps_find(uint64_t inodes[static MAPS_MAX])
 static void maps_list(struct artifacts_found *found)
 {
 	uint64_t inodes[MAPS_MAX];
-	msgpack_packer packer;
 	uint32_t n = maps_find(inodes);
 
-	artifacts.mapped.size = 0;
-	if (n == 0 || wire_put_array(&artifacts.mapped, n))
-		return;
-	msgpack_packer_init(&packer, &artifacts.mapped, msgpack_sbuffer_write);
+	list_empty(&artifacts.mapped);
 	for (uint32_t i = 0; i < n; i++)
-		if (msgpack_pack_uint64(&packer, inodes[i]))
-			return;
-	found->mapped = wire_bytes(&artifacts.mapped);
+		(void)wire_list_add_uint(&artifacts.mapped, inodes[i]);
+	if (n == 0 || artifacts.mapped.r)
+		return;
+	found->mapped = wire_list_bytes(&artifacts.mapped);
 	found->changed = true; /* nobody knows */
 }
 
@@ -368,15 +370,6 @@ static void look_all(struct look *look)
 	fd_close(home);
 }
 
-static bool take_files(struct bytes *files, const struct look *look)
-{
-	if (wire_put_array(&artifacts.array, look->told) ||
-	    msgpack_sbuffer_write(&artifacts.array, artifacts.records.data, artifacts.records.size))
-		return false;
-	*files = wire_bytes(&artifacts.array);
-	return true;
-}
-
 static void look_again(struct look *look)
 {
 	bool changed;
@@ -392,7 +385,7 @@ struct artifacts_found artifacts_end(bool changing)
 	struct look look = {.until = clock_ns(CLOCK_MONOTONIC) + LOOK_NS};
 	struct artifacts_found found = {.more = false};
 
-	artifacts.records.size = artifacts.array.size = 0;
+	list_empty(&artifacts.files);
 	if (!artifacts.home[0])
 		return found;
 	found.strangers = had_children() && witness_strangers();
@@ -403,8 +396,8 @@ struct artifacts_found artifacts_end(bool changing)
 	found.changed = look.changed || look.more;
 	if (look.more) /* there may be newer changes */
 		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
-	if (look.told > 0 && !take_files(&found.files, &look))
-		found.more = true;
+	if (artifacts.files.n > 0)
+		found.files = wire_list_bytes(&artifacts.files);
 	if (found.changed || artifacts.maps || look.seen >= MANY)
 		maps_list(&found);
 	return found;

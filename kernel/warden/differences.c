@@ -19,8 +19,7 @@ struct differences {
 	size_t n;
 	const struct pair **gone; /* those without @after, in the order of their inodes */
 	size_t n_gone;
-	msgpack_sbuffer records;
-	size_t told;
+	struct wire_list *list;
 	uint64_t more;
 };
 
@@ -153,12 +152,11 @@ static int put(struct differences *all, const struct pair *pair)
 		record.mode = after->mode & 07777;
 		record.mode_before = before->mode & 07777;
 	}
-	if (all->told == TOLD_MAX || all->records.size > TOLD_SIZE_MAX) {
+	if (all->list->n == TOLD_MAX || all->list->buffer.size > TOLD_SIZE_MAX) {
 		all->more++;
 		return 0;
 	}
-	all->told++;
-	return wire_encode_body(&all->records, &file_difference_schema, &record);
+	return wire_list_add(all->list, &file_difference_schema, &record);
 }
 
 static int put_all(struct differences *all)
@@ -173,10 +171,10 @@ static int put_all(struct differences *all)
 	return r;
 }
 
-int differences_put(msgpack_sbuffer *array, uint64_t *morep, const struct manifest *since,
+int differences_put(struct wire_list *list, uint64_t *morep, const struct manifest *since,
 		    const struct manifest *until)
 {
-	struct differences all = {.n = 0};
+	struct differences all = {.list = list};
 	size_t n = 0;
 	int r;
 
@@ -184,15 +182,9 @@ int differences_put(msgpack_sbuffer *array, uint64_t *morep, const struct manife
 	all.pairs = calloc(n + 1, sizeof(*all.pairs));
 	if (!all.pairs)
 		return -ENOMEM;
-	msgpack_sbuffer_init(&all.records);
 	revert_compare(until, since, add, &all);
 	r = put_all(&all);
-	if (!r)
-		r = wire_put_array(array, all.told);
-	if (!r && all.records.size > 0)
-		r = msgpack_sbuffer_write(array, all.records.data, all.records.size) ? -ENOMEM : 0;
 	*morep = all.more;
-	msgpack_sbuffer_destroy(&all.records);
 	free(all.gone);
 	free(all.pairs);
 	return r;

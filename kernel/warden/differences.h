@@ -6,5 +6,5 @@
 #include "proto/wire.h"
 
 /* Append the first of them, as an array of file_difference. Returns 0 or -ENOMEM. */
-int differences_put(msgpack_sbuffer *array, uint64_t *morep, const struct manifest *since,
+int differences_put(struct wire_list *list, uint64_t *morep, const struct manifest *since,
 		    const struct manifest *until);

@@ -228,14 +228,14 @@ void states_compare(struct states *states, const struct compare_files_message *c
 	const struct kept_state *since = state_find(states, compare->since),
 				*until = state_find(states, compare->until);
 	struct files_compared_message compared = {.serial = compare->serial};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
+	_cleanup_(wire_list_deinit) struct wire_list list = {0};
 	int r;
 
-	r = since && until ? differences_put(&array, &compared.more, since->manifest, until->manifest) : -ESTALE;
+	r = since && until ? differences_put(&list, &compared.more, since->manifest, until->manifest) : -ESTALE;
 	if (r)
 		compared.why = bytes_of(r == -ESTALE ? NOT_KEPT : strerror(-r));
 	else
-		compared.files = wire_bytes(&array);
+		compared.files = wire_list_bytes(&list);
 	states->listener->on_compared(states->userdata, &compared);
 }
 
@@ -335,27 +335,21 @@ static const char *const change_names[_REVERT_CHANGE_N] = {
 	[REVERT_FAILED] = "failed",
 };
 
-/* The first of them, as an array, if there are any. */
-static void put_changes(msgpack_sbuffer *array, const struct revert *revert, uint64_t *more)
+/* The first of them. */
+static void put_changes(struct wire_list *list, const struct revert *revert, uint64_t *more)
 {
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer records = {0};
 	enum revert_change change;
 	const char *path;
-	size_t n = 0;
 
 	for (size_t i = 0; (path = revert_done(revert, i, &change)); i++) {
 		const struct file_back record = {.path = bytes_of(path), .change = bytes_of(change_names[change])};
 
 		if (revert_is_quiet(revert, i))
 			continue;
-		if (n == TOLD_MAX || records.size + strlen(path) > TOLD_SIZE_MAX ||
-		    wire_encode_body(&records, &file_back_schema, &record))
+		if (list->n == TOLD_MAX || list->buffer.size + strlen(path) > TOLD_SIZE_MAX ||
+		    wire_list_add(list, &file_back_schema, &record))
 			++*more;
-		else
-			n++;
 	}
-	if (n > 0 && wire_put_array(array, n) == 0)
-		(void)msgpack_sbuffer_write(array, records.data, records.size);
 }
 
 static void bring_say(struct states *states, struct job *job, int r, const char *why)
@@ -364,12 +358,12 @@ static void bring_say(struct states *states, struct job *job, int r, const char 
 					  .directory = bytes_of(job->place->name),
 					  .why = bytes_of(why),
 					  .refused = r != 0};
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
+	_cleanup_(wire_list_deinit) struct wire_list list = {0};
 
 	if (!r)
-		put_changes(&array, &job->revert, &back.more);
-	if (array.size > 0)
-		back.files = wire_bytes(&array);
+		put_changes(&list, &job->revert, &back.more);
+	if (list.n > 0)
+		back.files = wire_list_bytes(&list);
 	states->listener->on_back(states->userdata, &back);
 }
 

@@ -150,14 +150,12 @@ static void say_ready(struct warden *warden, const struct cage_report *report)
 	struct warden_ready ready = {.level = bytes_of(report->level),
 				     .language = bytes_of(language.name),
 				     .version = bytes_of(language.version())};
-	msgpack_sbuffer guards = {0};
+	_cleanup_(wire_list_deinit) struct wire_list guards = {0};
 
-	wire_put_array(&guards, report->n_guards);
 	for (size_t i = 0; i < report->n_guards; i++)
-		wire_put_string(&guards, bytes_of(report->guards[i]));
-	ready.guards = wire_bytes(&guards);
+		(void)wire_list_add_string(&guards, bytes_of(report->guards[i]));
+	ready.guards = wire_list_bytes(&guards);
 	say(warden, &warden_ready_schema, &ready);
-	msgpack_sbuffer_destroy(&guards);
 }
 
 /* ---- the dead, and what they leave ---- */

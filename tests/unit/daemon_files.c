@@ -137,16 +137,11 @@ static void test_writing(void)
 
 static size_t list_once(uint64_t *nextp, const char *path, uint64_t after)
 {
-	msgpack_sbuffer records;
-	size_t n = 0, cursor = 0;
-	struct bytes item;
+	_cleanup_(wire_list_deinit) struct wire_list records = {0};
 
-	msgpack_sbuffer_init(&records);
 	CHECK(file_list(&records, nextp, root, path, after) == 0);
-	while (wire_next(wire_bytes(&records), &cursor, &item))
-		n++;
-	msgpack_sbuffer_destroy(&records);
-	return n;
+	CHECK(wire_count(wire_list_bytes(&records)) == records.n);
+	return records.n;
 }
 
 static void test_listing(void)

@@ -62,11 +62,9 @@ static bool see(void *userdata, const struct package_record *record)
 	seen->n++;
 	seen->used = record->used;
 	seen->whole = strcmp(record->set, SET) == 0 && record->size == 4096 && record->made > 0 &&
-		      wire_next_string(wire_bytes(&record->projects), &cursor, &project) &&
-		      bytes_is(project, "polars==2.1.0") &&
-		      wire_next_string(wire_bytes(&record->projects), &cursor, &project) &&
-		      bytes_is(project, "numpy==2.0") &&
-		      !wire_next_string(wire_bytes(&record->projects), &cursor, &project);
+		      wire_next_string(record->projects, &cursor, &project) && bytes_is(project, "polars==2.1.0") &&
+		      wire_next_string(record->projects, &cursor, &project) && bytes_is(project, "numpy==2.0") &&
+		      !wire_next_string(record->projects, &cursor, &project);
 	return true;
 }
 

@@ -221,18 +221,16 @@ static void test_large_answer(void)
 {
 	const struct checkpoint_record record = {.cell = 3};
 	struct checkpoints_reply in = {.id = 1}, out;
-	msgpack_sbuffer records, buffer;
+	_cleanup_(wire_list_deinit) struct wire_list records = {0};
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
 	struct wire_frame frame;
 	struct wire_fault fault;
 	struct bytes item;
 	size_t cursor = 0, n = 0;
 
-	msgpack_sbuffer_init(&records);
-	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&records, WIRE_OBJECTS_MAX);
 	for (int i = 0; i < WIRE_OBJECTS_MAX; i++)
-		CHECK(wire_encode_body(&records, &checkpoint_record_schema, &record) == 0);
-	in.checkpoints = wire_bytes(&records);
+		CHECK(wire_list_add(&records, &checkpoint_record_schema, &record) == 0);
+	in.checkpoints = wire_list_bytes(&records);
 	CHECK(wire_encode(&buffer, &checkpoints_reply_schema, &in) == 0);
 	CHECK(wire_open(&frame, wire_bytes(&buffer)) == WIRE_E_MALFORMED);
 	CHECK(wire_open_answer(&frame, wire_bytes(&buffer)) == 0);
@@ -240,8 +238,24 @@ static void test_large_answer(void)
 	while (wire_next(out.checkpoints, &cursor, &item))
 		n++;
 	CHECK(n == WIRE_OBJECTS_MAX);
-	msgpack_sbuffer_destroy(&records);
-	msgpack_sbuffer_destroy(&buffer);
+}
+
+/* A list is the same bytes as an array whose length was known before, at each length of its head. */
+static void test_lists(void)
+{
+	static const size_t sizes[] = {0, 1, 15, 16, 255, 65535, 65536, 70000};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		_cleanup_(wire_list_deinit) struct wire_list list = {0};
+		_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer array = {0};
+
+		CHECK(wire_put_array(&array, sizes[i]) == 0);
+		for (size_t k = 0; k < sizes[i]; k++)
+			CHECK(wire_put_string(&array, BYTES("x")) == 0 &&
+			      wire_list_add_string(&list, BYTES("x")) == 0);
+		CHECK(bytes_equal(wire_list_bytes(&list), wire_bytes(&array)));
+		CHECK(wire_list_add_uint(&list, 7) == 0 && wire_count(wire_list_bytes(&list)) == sizes[i] + 1);
+	}
 }
 
 static void test_utf8(void)
@@ -266,6 +280,7 @@ int main(void)
 	test_strings();
 	test_numbers();
 	test_large_answer();
+	test_lists();
 	test_utf8();
 	return check_report();
 }

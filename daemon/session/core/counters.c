@@ -70,18 +70,15 @@ static void times_add(struct times *times, uint64_t microseconds)
 	times->sum += microseconds;
 }
 
-int counters_put_times(const struct sessions *sessions, msgpack_sbuffer *buffer)
+void counters_put_times(const struct sessions *sessions, struct wire_list *list)
 {
-	int r = wire_put_array(buffer, TIMES_MAX);
-
-	for (size_t i = 0; i < TIMES_MAX && !r; i++) {
+	for (size_t i = 0; i < TIMES_MAX; i++) {
 		const struct cell_times times = {.most = i < ARRAY_SIZE(most) ? most[i] : 0,
 						 .ran = sessions->stats.ran.n[i],
 						 .waited = sessions->stats.waited.n[i]};
 
-		r = wire_encode_body(buffer, &cell_times_schema, &times);
+		(void)wire_list_add(list, &cell_times_schema, &times);
 	}
-	return r;
 }
 
 /* A cell that has never begun has taken no time. */

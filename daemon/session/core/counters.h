@@ -4,19 +4,18 @@
 
 #include "proto/base.h"
 
-#include <msgpack.h>
-
 struct cell;
 struct sessions;
 struct verdict;
+struct wire_list;
 
 /* Go on from the page in @fd, or -1 to begin one: *fdp is then its descriptor, the caller's, to be stored for the
  * next router; else -1. Without memory the counters begin anew and are not kept. */
 void counters_open(struct sessions *sessions, int fd, int *fdp);
 /* @cell of a client has ended. */
 void counters_cell(struct sessions *sessions, const struct cell *cell, const struct verdict *verdict);
-/* How long cells have taken, as `stats` tells it. Returns 0 or -ENOMEM. */
-int counters_put_times(const struct sessions *sessions, msgpack_sbuffer *buffer);
+/* How long cells have taken, as `stats` tells it. */
+void counters_put_times(const struct sessions *sessions, struct wire_list *list);
 /* The end of a round. */
 void counters_keep(struct sessions *sessions);
 /* Requests that got an error or were dropped, and connections that were refused. */
