@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from daemon import wait_until
+from daemon import Daemon, wait_until
 from lair import Client, LairError, codec
 from lair import messages as m
 
@@ -269,6 +269,15 @@ def test_too_large_now(client: Client, session: str) -> None:
     assert (changes(lost), lost.files_stay) == ({"big": "failed"}, "big: its content was not kept")
     assert lost.files_unkept == "big: it is too large to be kept"
     assert client.exec("len(open('big').read())", session).text == "100002"
+
+
+def test_uploads_survive_a_crash_between_cells(daemon: Daemon, client: Client, opened: str) -> None:
+    client.exec("import ctypes; ctypes.CDLL(None).ualarm(300_000, 0)", opened)
+    for i in range(3):
+        client.put(opened, f"put{i}", b"x")
+    wait_until(lambda: f"[{opened}] its interpreter ended" in daemon.log(), "it crashes")
+    reply = client.exec("import os; sorted(os.listdir())", opened)
+    assert (reply.state, reply.text) == ("rolled_back", "['put0', 'put1', 'put2']")
 
 
 def test_what_checkpoints_hold(client: Client, opened: str) -> None:

@@ -113,15 +113,6 @@ void filing_doubt(struct session *session)
 	session->filing.stale |= session->filing.restless;
 }
 
-void filing_note_put(struct session *session)
-{
-	struct session *member;
-
-	list_for_each (member, &session->warden->tenants, tenant.node)
-		if (same_workspace(member, session))
-			member->filing.stale |= filing_is_on(member);
-}
-
 /* What the warden is asked for, from now on. */
 static void ask(struct session *session, enum filing_state state, uint64_t number)
 {
@@ -162,6 +153,25 @@ void filing_keep(struct session *session)
 	ask(session, FILING_KEEPS, number);
 	number_set(session, &session->filing.now, number);
 	belong(session, number);
+}
+
+/* A client was told that it is there: it is to survive a crash before the next cell, too. */
+static void keep_idle(struct session *session)
+{
+	if (session->state == SESSION_IDLE && session->filing.state == FILING_QUIET)
+		filing_keep(session);
+}
+
+void filing_note_put(struct session *session)
+{
+	struct session *member;
+
+	list_for_each (member, &session->warden->tenants, tenant.node) {
+		if (!same_workspace(member, session) || !filing_is_on(member))
+			continue;
+		member->filing.stale = true;
+		keep_idle(member);
+	}
 }
 
 bool filing_waits(struct session *session)
@@ -217,6 +227,7 @@ static void on_kept(struct session *session, const void *message)
 	if (session->state == SESSION_IDLE)
 		session_deadline(session, 0);
 	session_proceed(session);
+	keep_idle(session);
 }
 
 /* What makes and removes files all the time could keep the warden busy for ever, and an operation that ends it
