@@ -16,8 +16,6 @@ import pytest
 
 from daemon import BIN, TROUBLE, USAGE, Daemon, children, command_of, wait_until
 from terminal import Terminal
-from test_lost_connections import Proxy
-from test_router_death import kill_router
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
 SETTINGS = {
@@ -238,40 +236,6 @@ def test_the_end_of_lair_ends_the_command(begin: Begin, number: int) -> None:
     wait_until(lambda: gone(pids), "the command has ended")
 
 
-def test_the_router_dies_meanwhile(begin: Begin, start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
-    daemon = start_daemon(SETTINGS)
-    count = f"f=echo x >>{tmp_path}/count; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo 1"
-    process = begin("exec", "-s", "a", "--function", count, "tools.f() + tools.f()", on=daemon.socket)
-    wait_until(lambda: (tmp_path / "count").exists(), "the command runs")
-    for _ in range(3):
-        kill_router(daemon)
-    waiting(daemon, "a")
-    (tmp_path / "go").touch()
-    assert process.communicate(timeout=20) == ("2\n", "")
-    assert (tmp_path / "count").read_text() == "x\nx\n"
-
-
-def test_the_connection_is_cut_meanwhile(begin: Begin, daemon: Daemon, tmp_path: Path) -> None:
-    proxy = Proxy(tmp_path / "proxy", daemon.socket)
-
-    def run(*cut: int) -> None:
-        count = tmp_path / f"count{cut}"
-        proxy.cut_after(*cut)
-        process = begin(
-            "exec", "--function", f"f=echo x >>'{count}'; echo 2", "tools.f() + tools.f()", on=proxy.path
-        )
-        assert process.communicate(timeout=20) == ("4\n", ""), f"cut after {cut} bytes"
-        assert count.read_text() == "x\nx\n", f"cut after {cut} bytes"
-
-    try:
-        run()
-        ends = proxy.ends
-        for at in sorted({*ends, *(end - 3 for end in ends[4:])}):
-            run(at)
-    finally:
-        proxy.close()
-
-
 def test_what_was_done_is_not_repeated_in_silence(daemon: Daemon, tmp_path: Path) -> None:
     pay = f"pay(to)=echo x >>{tmp_path}/paid; echo 1"
     arguments = ["exec", "-s", "a", "--function", pay, "--effect", "p*", "tools.pay('bob')"]
@@ -450,13 +414,6 @@ def test_only_what_asks_is_approved(begin: Begin, daemon: Daemon) -> None:
     assert result.returncode == TROUBLE and "this call does not ask" in result.stderr
     assert daemon.lair("answer", "a", "1", "3").returncode == 0
     assert process.communicate(timeout=20)[0] == "3\n"
-
-
-def test_the_profile_asks(begin: Begin, daemon: Daemon) -> None:
-    process = begin("exec", "-p", "asking", "-s", "a", "--function", PAY, CALL)
-    waiting(daemon, "a")
-    assert daemon.lair("answer", "a", "1", "--approve").returncode == 0
-    assert process.communicate(timeout=20)[0] == "'paid'\n"
 
 
 def test_a_command_puts_a_call_aside(begin: Begin, daemon: Daemon) -> None:

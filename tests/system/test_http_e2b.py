@@ -507,22 +507,6 @@ def test_sandboxes_at_once(strict: Server, shared: Shared) -> None:
     assert answer.status == 429
 
 
-def test_rate(strict: Server, shared: Shared) -> None:
-    dave = shared.add(strict, "dave", "--rate", "5")
-    it = dave.create()
-    answers = [it.ask("GET", "/contexts") for _ in range(20)]
-    assert {answer.status for answer in answers} == {200, 429}
-    assert all(int(answer.headers["Retry-After"]) > 0 for answer in answers if answer.status == 429)
-
-
-def test_profiles(strict: Server, shared: Shared) -> None:
-    erin = shared.add(strict, "erin", "--profile", "default")
-    assert erin.ask("POST", "/v2/sandboxes", {"templateID": "code-interpreter-v1"}).status == 201
-    refused = erin.ask("POST", "/v2/sandboxes", {"templateID": "other"})
-    assert refused.status == 403
-    assert refused.json()["code"] == 403
-
-
 def test_revoked(strict: Server, shared: Shared) -> None:
     frank = shared.add(strict, "frank")
     it = frank.create()

@@ -442,21 +442,6 @@ def rest(server: McpServer, it: Json) -> tuple[str, Json]:
     return out, it
 
 
-@pytest.mark.parametrize("token", [None, "t"])
-def test_a_long_call_is_answered_before_its_client_gives_up(daemon: Daemon, session: str, token: Any) -> None:
-    with McpServer(daemon, "--patience", "500ms") as server:
-        server.call("python_session_start", session_id=session)  # however long that takes
-        first = server.call("python_session_execute", token, code=SLOW, session_id=session)
-        assert (first["ok"], first["running"], first["stdout"]) == (True, True, "begun\n")
-        assert first["session_id"] == session and "python_result" in first["note"]
-        for _ in range(2):  # whoever lost an answer asks again
-            out, it = rest(server, first)
-            assert (out, it["ok"], it["text"], it["cell"]) == ("done\n", True, "1", 1)
-            assert "handle" not in it
-        quick = server.run("n", session)
-        assert (quick["text"], quick["cell"]) == ("1", 2)  # nothing has run twice
-
-
 def test_the_rest_is_got_from_another_server(daemon: Daemon, session: str) -> None:
     with McpServer(daemon, "--patience", "300ms") as server:
         first = server.run(SLOW, session)
@@ -502,38 +487,3 @@ def test_figures_come_once(daemon: Daemon, session: str) -> None:
         while answers[-1].get("running"):
             answers.append(server.call("python_result", handle=answers[-1]["handle"]))
         assert len(answers) > 1 and answers[-1]["ok"] and sum(it.get("images", 0) for it in answers) == 2
-
-
-def test_long_output_can_be_paged(server: McpServer, session: str) -> None:
-    it = server.run("print(''.join(f'{i:9d}\\n' for i in range(100_000)), end='')", session)
-    assert "[... 980000 bytes left out ...]" in it["stdout"]
-    assert it["note"] == "stdout was 1000000 bytes; python_result with from_byte gives any of them."
-    page = server.call("python_result", handle=it["handle"], from_byte=20_000)
-    assert (page["from_byte"], page["next_byte"]) == (20_000, 40_000)
-    assert page["stdout"] == "".join(f"{i:9d}\n" for i in range(2000, 4000))
-    page = server.call("python_result", handle=it["handle"], from_byte=0)
-    assert (page["from_byte"], page["next_byte"], page["stdout"][:10]) == (0, 20_000, "        0\n")
-    refused = server.call("python_result", handle=it["handle"], from_byte=-1)
-    assert refused["error"]["value"] == "from_byte must be an integer, 0 or above"
-    page = server.call("python_result", handle=it["handle"], from_byte=999_990)
-    assert (page["stdout"], "next_byte" in page) == ("    99999\n", False)
-    page = server.call("python_result", handle=it["handle"], from_byte=5_000_000)
-    assert page["ok"] and "stdout" not in page
-    it = server.run("print('\u00fc' * 40_000)", session)
-    page = server.call("python_result", handle=it["handle"], from_byte=1)
-    assert page["next_byte"] == 20_000 and page["stdout"].endswith("\u00fc")
-
-
-def test_long_errors_can_be_paged(server: McpServer, session: str) -> None:
-    code = "import sys; print('x' * 30_000); print(''.join(f'{i:9d}\\n' for i in range(10_000)), end='', file=sys.stderr)"
-    it = server.run(code, session)
-    stdout, stderr = it["note"].split(". ")
-    assert stdout == "stdout was 30001 bytes; python_result with from_byte gives any of them"
-    assert stderr == "stderr was 100000 bytes; python_result with from_byte and of_stderr gives any of them."
-    page = server.call("python_result", handle=it["handle"], from_byte=90_000, of_stderr=True)
-    assert page["stderr"] == "".join(f"{i:9d}\n" for i in range(9000, 10_000))
-    assert (page["from_byte"], "stdout" in page, "next_byte" in page) == (90_000, False, False)
-    page = server.call("python_result", handle=it["handle"], from_byte=0, of_stderr=True)
-    assert (len(page["stderr"]), page["next_byte"]) == (20_000, 20_000)
-    page = server.call("python_result", handle=it["handle"], from_byte=30_000, of_stderr=False)
-    assert (page["stdout"], "stderr" in page) == ("\n", False)

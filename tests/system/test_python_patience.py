@@ -45,11 +45,18 @@ def tools(connection: Connection) -> Iterator[Tools]:
         yield it
 
 
-@pytest.fixture(params=["waiting", "asyncio"])
-def call(tools: Tools, request: pytest.FixtureRequest) -> Call:
+@pytest.fixture(params=["waiting", "asyncio", "mcp", "mcp-with-progress"])
+def call(daemon: Daemon, tools: Tools, request: pytest.FixtureRequest) -> Iterator[Call]:
     if request.param == "waiting":
-        return lambda name, **arguments: tools.call(name, arguments)
-    return lambda name, **arguments: asyncio.run(tools.acall(name, arguments))
+        yield lambda name, **arguments: tools.call(name, arguments)
+    elif request.param == "asyncio":
+        yield lambda name, **arguments: asyncio.run(tools.acall(name, arguments))
+    else:
+        token = "t" if request.param == "mcp-with-progress" else None
+        with McpServer(daemon, "--patience", "1s", "--session", f"{request.param}-default") as server:
+            server.call("python_session_start")
+            yield lambda name, **arguments: server.call(name, token, **arguments)
+            server.call("python_session_shutdown")
 
 
 def rest_of(tools: Tools, it: Answer) -> tuple[str, Answer]:
@@ -71,16 +78,24 @@ def test_a_long_call_is_answered_before_its_caller_gives_up(call: Call) -> None:
         "ok": True,
         "running": True,
         "handle": first["handle"],
-        "session_id": "default",
+        "session_id": first["session_id"],
         "stdout": "begun\n",
         "note": "The code still runs after 1 s. python_result with this handle waits for the rest."
         " python_session_reset ends it.",
     }
+    assert first["session_id"].endswith("default")
     for _ in range(2):  # whoever lost an answer asks again
         out, it = rest(call, first)
         assert (out, it) == (
             "done\n",
-            {"ok": True, "state": "kept", "session_id": "default", "cell": 1, "stdout": "done\n", "text": "1"},
+            {
+                "ok": True,
+                "state": "kept",
+                "session_id": first["session_id"],
+                "cell": 1,
+                "stdout": "done\n",
+                "text": "1",
+            },
         )
     quick = call("python_session_execute", code="n")
     assert (quick["text"], quick["cell"]) == ("1", 2)  # nothing has run twice
