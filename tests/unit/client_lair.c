@@ -108,27 +108,6 @@ static void peer_stream(struct peer *peer, uint64_t id, size_t n)
 	peer_result(peer, id, 0, BYTES("42"));
 }
 
-static void peer_failed_cell(struct peer *peer, uint64_t id)
-{
-	struct exec_reply reply = {.id = id, .cell = 1, .returncode = 1, .state = BYTES("ended")};
-	struct cell_error error = {.name = BYTES("KeyError"), .value = BYTES("1"), .traceback = BYTES("Trace")};
-	struct blocked_act act = {.event = BYTES("open"), .target = BYTES("/etc"), .reason = BYTES("no")};
-	msgpack_sbuffer errors, acts;
-
-	msgpack_sbuffer_init(&errors);
-	msgpack_sbuffer_init(&acts);
-	wire_encode_body(&errors, &cell_error_schema, &error);
-	wire_put_array(&acts, 2);
-	wire_encode_body(&acts, &blocked_act_schema, &act);
-	act.target.data = NULL;
-	wire_encode_body(&acts, &blocked_act_schema, &act);
-	reply.error = wire_bytes(&errors);
-	reply.blocked = wire_bytes(&acts);
-	peer_say(peer, &exec_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&errors);
-	msgpack_sbuffer_destroy(&acts);
-}
-
 static void peer_later(struct peer *peer, uint64_t id)
 {
 	const struct later_act act = {.event = BYTES("open"), .reason = BYTES("no"), .later = BYTES("x")};
@@ -142,25 +121,6 @@ static void peer_later(struct peer *peer, uint64_t id)
 	reply.blocked = wire_bytes(&acts);
 	peer_say(peer, &later_reply_schema, &reply);
 	msgpack_sbuffer_destroy(&acts);
-}
-
-/* Another session has the id by now: who asks for the first is refused, who asks for any is told. */
-static void peer_renewed(struct peer *peer, const struct exec_request *exec)
-{
-	const struct ended_record ended = {
-		.why = BYTES("idle_ttl"), .when = 5, .birth = 7, .cells = 3, .not_saved = BYTES("no room")};
-	struct exec_reply reply = {.id = exec->id, .cell = 1, .state = BYTES("new"), .birth = 8};
-	struct error_reply error = {.id = exec->id, .code = BYTES("gone"), .message = BYTES("it is no more")};
-	msgpack_sbuffer buffer;
-
-	msgpack_sbuffer_init(&buffer);
-	wire_encode_body(&buffer, &ended_record_schema, &ended);
-	reply.ended = error.ended = wire_bytes(&buffer);
-	if (exec->birth == 7)
-		peer_say(peer, &error_reply_schema, &error);
-	else
-		peer_say(peer, &exec_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
 }
 
 /* As after new connections: everything comes twice. */
@@ -207,12 +167,8 @@ static void peer_exec(struct peer *peer, const struct exec_request *exec)
 		peer_stream(peer, exec->id, 3);
 	} else if (bytes_is(exec->code, "flood")) {
 		peer_stream(peer, exec->id, FLOOD);
-	} else if (bytes_is(exec->code, "fail")) {
-		peer_failed_cell(peer, exec->id);
 	} else if (bytes_is(exec->code, "later")) {
 		peer_later(peer, exec->id);
-	} else if (bytes_is(exec->code, "renewed")) {
-		peer_renewed(peer, exec);
 	} else if (bytes_is(exec->code, "refuse later")) {
 		peer_say(peer, &later_error_schema,
 			 &(struct later_error){
@@ -249,59 +205,6 @@ static void peer_exec(struct peer *peer, const struct exec_request *exec)
 	}
 }
 
-#define N_SESSIONS 20000
-
-static void peer_list(struct peer *peer, uint64_t id)
-{
-	struct list_reply reply = {.id = id};
-	struct session_info info = {
-		.session = BYTES("a"), .profile = BYTES("p"), .state = BYTES("idle"), .workspace = BYTES("/w")};
-	msgpack_sbuffer buffer;
-
-	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&buffer, N_SESSIONS);
-	wire_encode_body(&buffer, &session_info_schema, &info);
-	info.session = BYTES("b");
-	for (int i = 1; i < N_SESSIONS; i++)
-		wire_encode_body(&buffer, &session_info_schema, &info);
-	reply.sessions = wire_bytes(&buffer);
-	peer_say(peer, &list_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
-}
-
-static void peer_checkpoints(struct peer *peer, uint64_t id)
-{
-	struct checkpoints_reply reply = {.id = id};
-	struct checkpoint_record record = {.cell = 3, .age = 1.5, .memory = 4096};
-	msgpack_sbuffer buffer;
-
-	msgpack_sbuffer_init(&buffer);
-	wire_put_array(&buffer, 2);
-	wire_encode_body(&buffer, &checkpoint_record_schema, &record);
-	record.name = BYTES("good");
-	wire_encode_body(&buffer, &checkpoint_record_schema, &record);
-	reply.checkpoints = wire_bytes(&buffer);
-	peer_say(peer, &checkpoints_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&buffer);
-}
-
-/* What was asked is in the answer. */
-static void peer_branch(struct peer *peer, const struct branch_request *branch)
-{
-	struct session_info info = {
-		.id = branch->id,
-		.session = branch->branch,
-		.profile = branch->session,
-		.state = branch->origin.data ? branch->origin : BYTES("now"),
-		.workspace = branch->files ? BYTES("copy") : BYTES("same"),
-		.checkpoints = 2,
-		.checkpoint_memory = 8192,
-		.checkpoint_age = 1.5,
-	};
-
-	peer_say(peer, &session_info_schema, &info);
-}
-
 static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 {
 	union {
@@ -311,11 +214,6 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 		struct input_request input;
 		struct return_request returned;
 		struct interrupt_request interrupt;
-		struct list_request list;
-		struct checkpoints_request checkpoints;
-		struct restore_request restore;
-		struct undo_request undo;
-		struct branch_request branch;
 		struct files_request files;
 	} request;
 	struct wire_fault fault;
@@ -347,29 +245,6 @@ static void peer_hear(struct peer *peer, const struct wire_frame *frame)
 		peer_result(peer, request.interrupt.exec, request.interrupt.kill ? 137 : 130,
 			    (struct bytes){.data = NULL});
 		peer_say(peer, &interrupt_reply_schema, &reply);
-	} else if (bytes_is(frame->type, "list")) {
-		CHECK(!wire_decode(&request, &list_request_schema, frame->body, &fault));
-		peer_list(peer, request.id);
-	} else if (bytes_is(frame->type, "checkpoints")) {
-		CHECK(!wire_decode(&request, &checkpoints_request_schema, frame->body, &fault));
-		peer_checkpoints(peer, request.id);
-	} else if (bytes_is(frame->type, "restore")) {
-		struct state_reply reply = {.cell = 3};
-
-		CHECK(!wire_decode(&request, &restore_request_schema, frame->body, &fault));
-		reply.id = request.id;
-		reply.name = request.restore.name;
-		peer_say(peer, &state_reply_schema, &reply);
-	} else if (bytes_is(frame->type, "undo")) {
-		struct state_reply reply = {.id = 0};
-
-		CHECK(!wire_decode(&request, &undo_request_schema, frame->body, &fault));
-		reply.id = request.id;
-		reply.cell = request.undo.n;
-		peer_say(peer, &state_reply_schema, &reply);
-	} else if (bytes_is(frame->type, "branch")) {
-		CHECK(!wire_decode(&request, &branch_request_schema, frame->body, &fault));
-		peer_branch(peer, &request.branch);
 	} else if (bytes_is(frame->type, "files")) {
 		struct files_reply reply = {.files = BYTES("\x90"), .next = 7};
 
@@ -475,26 +350,6 @@ static void check_result(struct lair *lair)
 	CHECK(result->err.data && result->err.size == 0 && same(result->text, "first"));
 	CHECK(!result->error_name.data && result->duration_ms > 1 && result->duration_ms < 2);
 	CHECK(lair_session(call) == NULL && lair_counters(call) == NULL && !lair_interrupted(call));
-	lair_call_free(call);
-}
-
-static void check_failed_cell(struct lair *lair)
-{
-	struct lair_call *call = start(lair, "fail");
-	const struct lair_result *result;
-	struct lair_blocked act;
-	size_t cursor = 0;
-
-	CHECK(lair_wait(call, 5) == 0);
-	result = lair_result(call);
-	CHECK(result);
-	if (!result)
-		return;
-	CHECK(!result->session.data && result->returncode == 1 && same(result->error_name, "KeyError"));
-	CHECK(same(result->error_value, "1") && same(result->error_traceback, "Trace"));
-	CHECK(lair_next_blocked(result->blocked, &cursor, &act) && same(act.target, "/etc"));
-	CHECK(lair_next_blocked(result->blocked, &cursor, &act) && !act.target.data && same(act.reason, "no"));
-	CHECK(!lair_next_blocked(result->blocked, &cursor, &act));
 	lair_call_free(call);
 }
 
@@ -732,68 +587,6 @@ static void check_deadlines(struct lair *lair)
 	lair_call_free(cancel);
 }
 
-static void check_list(struct lair *lair)
-{
-	struct lair_call *call = NULL;
-	struct lair_session session;
-	size_t cursor = 0;
-	int n = 1;
-
-	CHECK(lair_list(lair, &call) == 0 && lair_wait(call, 5) == 0);
-	CHECK(lair_next_session(lair_sessions(call), &cursor, &session) && same(session.session, "a"));
-	while (lair_next_session(lair_sessions(call), &cursor, &session))
-		n += same(session.session, "b") && same(session.workspace, "/w");
-	CHECK(n == N_SESSIONS);
-	lair_call_free(call);
-}
-
-static void check_checkpoints(struct lair *lair)
-{
-	struct lair_call *call = NULL;
-	struct lair_checkpoint checkpoint;
-	size_t cursor = 0;
-
-	CHECK(lair_checkpoints(lair, &call, "a") == 0 && lair_checkpoint_list(call).data == NULL);
-	CHECK(lair_wait(call, 5) == 0 && lair_state(call) == NULL);
-	CHECK(lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint));
-	CHECK(!checkpoint.name.data && checkpoint.cell == 3 && checkpoint.memory == 4096 && checkpoint.age > 1);
-	CHECK(lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint));
-	CHECK(same(checkpoint.name, "good"));
-	CHECK(!lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint));
-	lair_call_free(call);
-}
-
-static void check_states(struct lair *lair)
-{
-	struct lair_call *restore = NULL, *undo = NULL;
-
-	CHECK(lair_restore(lair, &restore, "a", "good", false) == 0 && lair_undo(lair, &undo, "a", 7, true) == 0);
-	CHECK(lair_state(restore) == NULL);
-	CHECK(lair_wait(restore, 5) == 0 && lair_wait(undo, 5) == 0);
-	CHECK(lair_state(restore)->cell == 3 && same(lair_state(restore)->name, "good"));
-	CHECK(lair_state(undo)->cell == 7 && !lair_state(undo)->name.data);
-	CHECK(lair_checkpoint_list(undo).data == NULL && lair_session(undo) == NULL);
-	lair_call_free(restore);
-	lair_call_free(undo);
-}
-
-static void check_branch(struct lair *lair)
-{
-	struct lair_branch whole = {.session = "a", .branch = "b", .from = "good", .files = true};
-	struct lair_branch least = {.session = "a", .branch = "c"};
-	struct lair_call *call = NULL;
-
-	CHECK(lair_branch(lair, &call, &whole) == 0 && lair_wait(call, 5) == 0);
-	CHECK(same(lair_session(call)->session, "b") && same(lair_session(call)->profile, "a"));
-	CHECK(same(lair_session(call)->state, "good") && same(lair_session(call)->workspace, "copy"));
-	CHECK(lair_session(call)->checkpoints == 2 && lair_session(call)->checkpoint_memory == 8192 &&
-	      lair_session(call)->checkpoint_age > 1.4);
-	call = lair_call_free(call);
-	CHECK(lair_branch(lair, &call, &least) == 0 && lair_wait(call, 5) == 0);
-	CHECK(same(lair_session(call)->state, "now") && same(lair_session(call)->workspace, "same"));
-	lair_call_free(call);
-}
-
 /* Refused while output waits to be read. */
 static void check_files(struct lair *lair)
 {
@@ -910,25 +703,6 @@ static void check_strangers(void)
 	CHECK(lair_free(NULL) == NULL && lair_call_free(NULL) == NULL);
 }
 
-static void check_renewed(struct lair *lair)
-{
-	struct lair_exec exec = {.session = "a", .code = lair_text("renewed"), .birth = 7};
-	const struct lair_result *result;
-	struct lair_call *call = NULL;
-
-	CHECK(lair_exec(lair, &call, &exec) == 0 && lair_wait(call, 5) == LAIR_E_GONE);
-	CHECK(strstr(lair_call_error(call), "it is no more"));
-	lair_call_free(call);
-	exec.birth = 0;
-	CHECK(lair_exec(lair, &call, &exec) == 0 && lair_wait(call, 5) == 0);
-	result = lair_result(call);
-	CHECK(result && result->state.size == 3 && memcmp(result->state.data, "new", 3) == 0 && result->birth == 8);
-	CHECK(result && result->ended.why.size == 8 && memcmp(result->ended.why.data, "idle_ttl", 8) == 0);
-	CHECK(result && result->ended.birth == 7 && result->ended.cells == 3 && result->ended.when == 5);
-	CHECK(result && !result->ended.saved && result->ended.not_saved.size == 7);
-	lair_call_free(call);
-}
-
 int main(void)
 {
 	struct lair *lair = NULL;
@@ -941,9 +715,7 @@ int main(void)
 	CHECK(connected(&lair, address, 5) == 0);
 	CHECK(strcmp(lair_socket(lair), address) == 0 && !lair_started(lair) && lair_fd(lair) >= 0);
 	check_result(lair);
-	check_failed_cell(lair);
 	check_later(lair);
-	check_renewed(lair);
 	check_refusals(lair);
 	check_order(lair);
 	check_events(lair);
@@ -951,10 +723,6 @@ int main(void)
 	check_calls_left();
 	check_polled(lair);
 	check_deadlines(lair);
-	check_list(lair);
-	check_checkpoints(lair);
-	check_states(lair);
-	check_branch(lair);
 	check_files(lair);
 	check_loss(lair, peer);
 	lair_free(lair);
