@@ -37,6 +37,18 @@ def time_limit() -> Iterator[None]:
     signal.signal(signal.SIGALRM, previous)
 
 
+# A file's tests stay with one worker: those that take longest begin first, so that nobody waits for the last one.
+FIRST = (
+    "test_ways_to_die.py",
+    "test_scenarios.py",
+    "test_first_use.py",
+    "test_jupyter.py",
+    "test_hostile_packages.py",
+    "test_magics.py",
+    "test_user_templates.py",
+)
+
+
 def _name(nodeid: str) -> str:
     return nodeid.removeprefix("tests/")
 
@@ -49,6 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item
             item.add_marker("long")
         if not name.startswith("system/"):
             item.add_marker("shipped")
+    items.sort(key=lambda item: Path(str(item.fspath)).name not in FIRST)
     whole = any(Path(argument).absolute() == HERE for argument in config.args)
     if whole and not config.getoption("lf", False):
         for entry in (*LONG, *ESSENTIAL):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from daemon import BIN, SANITIZED, Daemon, Settings, become_subreaper
-from lair import Client, LairError
+from lair import Client, Connection, LairError, Session
 from mcp_server import McpServer
 from terminal import Terminal
 
@@ -55,6 +55,18 @@ def daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
 @pytest.fixture
 def client(daemon: Daemon) -> Iterator[Client]:
     with Client(str(daemon.socket)) as it:
+        yield it
+
+
+@pytest.fixture
+def connection(daemon: Daemon) -> Iterator[Connection]:
+    with Connection(str(daemon.socket), start=False) as it:
+        yield it
+
+
+@pytest.fixture
+def s(connection: Connection) -> Iterator[Session]:
+    with Session(connection=connection) as it:
         yield it
 
 

@@ -58,12 +58,6 @@ CAUGHT = "try:\n    {}\n    print('done')\nexcept tools.RepeatError as error:\n 
 
 
 @pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
-@pytest.fixture
 def s(connection: Connection) -> Iterator[Session]:
     done.clear()
     with Session(connection=connection, functions=FUNCTIONS) as it:

@@ -47,12 +47,6 @@ def outside(granted: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
 def writes(path: Path | str) -> str:
     return f"open({str(path)!r}, 'w').close()"
 

@@ -31,12 +31,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
 def gone(client: Client, session: str) -> None:
     wait_until(lambda: session not in [info.session for info in client.list()], "the session has ended", 15)
 

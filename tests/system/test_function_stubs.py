@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
 
 import lair
-from daemon import Daemon
 from lair import Connection, Session, aio
 
 
@@ -34,12 +32,6 @@ def count() -> int:
 
 def bare(x: Any) -> Any:
     return x
-
-
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
 
 
 def many(n: int) -> dict[str, Any]:

@@ -62,12 +62,6 @@ def meet(events: dict[str, Event], who: list[uuid.UUID] | None = None, path: pat
 
 
 @pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
-@pytest.fixture
 def s(connection: Connection) -> Iterator[Session]:
     got.clear()
     with Session(connection=connection, functions=[plant, meet]) as it:

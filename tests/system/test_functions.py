@@ -57,12 +57,6 @@ def keep(value: Any) -> None:
 
 
 @pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
-@pytest.fixture
 def s(connection: Connection) -> Iterator[Session]:
     with Session(connection=connection, functions=[search, nap, fail, pick, keep]) as it:
         yield it

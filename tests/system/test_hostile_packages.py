@@ -71,12 +71,6 @@ def store(daemon: Daemon, stores: Path) -> Path:
     return only(stores)
 
 
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket)) as connection:
-        yield connection
-
-
 numbers = iter(range(10_000))
 
 

@@ -80,12 +80,6 @@ def daemon(index: Index, store: Path) -> Iterator[Daemon]:
     daemon.close()
 
 
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket)) as connection:
-        yield connection
-
-
 numbers = iter(range(10_000))
 
 

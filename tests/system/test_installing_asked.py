@@ -51,12 +51,6 @@ def daemon(index: Index) -> Iterator[Daemon]:
     shutil.rmtree(store, ignore_errors=True)
 
 
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket)) as connection:
-        yield connection
-
-
 names = iter(f"package-{n}" for n in range(1000))
 
 

@@ -7,7 +7,7 @@ import base64
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,18 +21,6 @@ SETTINGS = {
     "profile default": {"checkpoint": "cell"},
     "profile tight": {"cell_timeout": "5s", "cell_timeout_max": "5s"},
 }
-
-
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
-@pytest.fixture
-def s(connection: Connection) -> Iterator[Session]:
-    with Session(connection=connection) as it:
-        yield it
 
 
 def ids(connection: Connection) -> list[str]:

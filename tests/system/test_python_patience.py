@@ -33,12 +33,6 @@ SLOW = "import time; print('begun', flush=True); n = globals().get('n', 0) + 1; 
 
 
 @pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
-@pytest.fixture
 def tools(connection: Connection) -> Iterator[Tools]:
     with Tools(connection=connection, patience=1) as it:
         it.call("python_session_start", {})  # however long that takes

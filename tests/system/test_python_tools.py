@@ -33,12 +33,6 @@ NAMES = {
 
 
 @pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
-@pytest.fixture
 def tools(connection: Connection) -> Iterator[Tools]:
     with Tools(connection=connection) as it:
         yield it

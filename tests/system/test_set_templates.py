@@ -66,12 +66,6 @@ def daemon(index: Index) -> Iterator[Daemon]:
     shutil.rmtree(store, ignore_errors=True)
 
 
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket)) as connection:
-        yield connection
-
-
 numbers = iter(range(10_000))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,18 +29,6 @@ timer = threading.Timer(0.3, late)
 timer.start()
 """
 HAD = Stray("later \u00e4\n", "so\n")
-
-
-@pytest.fixture
-def connection(daemon: Daemon) -> Iterator[Connection]:
-    with Connection(str(daemon.socket), start=False) as it:
-        yield it
-
-
-@pytest.fixture
-def s(connection: Connection) -> Iterator[Session]:
-    with Session(connection=connection) as it:
-        yield it
 
 
 def late(s: Session, code: str = LATE) -> None:
