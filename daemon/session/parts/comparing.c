@@ -210,10 +210,8 @@ void comparing_begin(struct session *session)
 /* ---- variables ---- */
 
 struct differences {
-	msgpack_sbuffer records, unsure;
-	size_t n, n_unsure;
+	struct wire_list variables, unsure;
 	uint64_t more;
-	int r;
 };
 
 static void differ(struct differences *all, const struct description_record *before,
@@ -237,38 +235,23 @@ static void differ(struct differences *all, const struct description_record *bef
 		record.text_before = before->text;
 		record.size_before = before->size;
 	}
-	if (all->n == TOLD_MAX || all->records.size > TOLD_SIZE_MAX) {
+	if (all->variables.n == TOLD_MAX || all->variables.buffer.size > TOLD_SIZE_MAX)
 		all->more++;
-		return;
-	}
-	all->n++;
-	all->r = all->r ? all->r : wire_encode_body(&all->records, &variable_difference_schema, &record);
-}
-
-static void doubt(struct differences *all, struct bytes name)
-{
-	if (all->n_unsure == UNSURE_MAX)
-		return;
-	all->n_unsure++;
-	all->r = all->r ? all->r : wire_put_string(&all->unsure, name);
-}
-
-static bool same(struct bytes a, struct bytes b)
-{
-	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+	else
+		(void)wire_list_add(&all->variables, &variable_difference_schema, &record);
 }
 
 static void compare(struct differences *all, const struct description_record *before,
 		    const struct description_record *after)
 {
-	bool looks_same =
-		same(before->type, after->type) && same(before->text, after->text) && before->size == after->size;
+	bool looks_same = bytes_equal(before->type, after->type) && bytes_equal(before->text, after->text) &&
+			  before->size == after->size;
 	bool known = before->digest.data && after->digest.data;
 
-	if (known ? !same(before->digest, after->digest) : !looks_same)
+	if (known ? !bytes_equal(before->digest, after->digest) : !looks_same)
 		differ(all, before, after);
-	else if (!known || before->partial || after->partial)
-		doubt(all, after->name);
+	else if ((!known || before->partial || after->partial) && all->unsure.n < UNSURE_MAX)
+		(void)wire_list_add_string(&all->unsure, after->name);
 }
 
 static bool next(struct bytes raw, size_t *cursor, struct description_record *record)
@@ -391,62 +374,32 @@ static const char *variables_lack(const struct comparison *comparison)
 					   : NULL;
 }
 
-static int list_put(msgpack_sbuffer *array, size_t n, const msgpack_sbuffer *items)
-{
-	int r = wire_put_array(array, n);
-
-	if (!r && items->size > 0)
-		r = msgpack_sbuffer_write(array, items->data, items->size) ? -ENOMEM : 0;
-	return r;
-}
-
-static void reply_send(struct session *session, struct differences *all, msgpack_sbuffer *variables,
-		       msgpack_sbuffer *unsure)
+static void answer(struct session *session)
 {
 	const struct comparison *comparison = session->comparison;
 	const struct address *request = &session->operation->request;
-	static const char none[] = {(char)0x90}; /* an empty array */
+	struct differences all = {.more = 0};
 	struct diff_reply reply = {
 		.id = request->id,
 		.since = comparison->since.cell,
 		.until = comparison->until.cell,
-		.files = comparison->files.size > 0 ? wire_bytes(&comparison->files) : (struct bytes){none, 1},
+		.files = comparison->files.size > 0 ? wire_bytes(&comparison->files)
+						    : wire_list_bytes(&all.variables),
 		.files_more = comparison->files_more,
 		.files_lack = bytes_of(comparison->files_lack[0] ? comparison->files_lack : NULL),
-		.variables_more =
-			all->more + MAX(comparison->since.described.more, comparison->until.described.more),
 		.variables_lack = bytes_of(variables_lack(comparison)),
 	};
-	int r = all->r;
 
-	r = r ? r : list_put(variables, all->n, &all->records);
-	r = r ? r : list_put(unsure, all->n_unsure, &all->unsure);
-	reply.variables = wire_bytes(variables);
-	if (all->n_unsure > 0)
-		reply.unsure = wire_bytes(unsure);
-	if (r)
-		client_error(session->sessions->clients, request, "internal", "out of memory");
-	else
-		client_send(session->sessions->clients, request, &diff_reply_schema, &reply);
-}
-
-static void answer(struct session *session)
-{
-	const struct comparison *comparison = session->comparison;
-	msgpack_sbuffer variables, unsure;
-	struct differences all = {.n = 0};
-
-	msgpack_sbuffer_init(&all.records);
-	msgpack_sbuffer_init(&all.unsure);
-	msgpack_sbuffer_init(&variables);
-	msgpack_sbuffer_init(&unsure);
-	if (!variables_lack(comparison))
+	if (!reply.variables_lack.data)
 		compare_all(&all, comparison->since.described.variables, comparison->until.described.variables);
-	reply_send(session, &all, &variables, &unsure);
-	msgpack_sbuffer_destroy(&unsure);
-	msgpack_sbuffer_destroy(&variables);
-	msgpack_sbuffer_destroy(&all.unsure);
-	msgpack_sbuffer_destroy(&all.records);
+	reply.variables = wire_list_bytes(&all.variables);
+	reply.variables_more = all.more + MAX(comparison->since.described.more, comparison->until.described.more);
+	if (all.unsure.n > 0)
+		reply.unsure = wire_list_bytes(&all.unsure);
+	client_reply(session->sessions->clients, request, all.variables.r | all.unsure.r, &diff_reply_schema,
+		     &reply);
+	wire_list_deinit(&all.unsure);
+	wire_list_deinit(&all.variables);
 	end(session);
 }
 
