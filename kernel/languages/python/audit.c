@@ -7,6 +7,7 @@
 #include "audit.h"
 
 #include "oserror.h"
+#include "owned.h"
 #include "refusal.h"
 #include "refusal/changeable.h"
 #include "refusal/policy.h"
@@ -22,11 +23,10 @@ static bool changed; /* whether a file may have been changed since the cell bega
 /* Always -1, with the exception set. @path: for the exception, or NULL. */
 static int refuse_path(const struct refusal *refusal, PyObject *path)
 {
-	PyObject *error = refusal_error(refusal, EPERM, path, NULL);
+	OWNED *error = refusal_error(refusal, EPERM, path, NULL);
 
 	if (error)
 		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-	Py_XDECREF(error);
 	return -1;
 }
 
@@ -127,17 +127,16 @@ static int fail_plainly(const struct trial *trial, int number)
 /* The error of a plain Python, if the session may know it; else 0. */
 static int plain_error(const struct trial *trial, struct bytes path)
 {
-	PyObject *temp = NULL;
+	OWNED *temp = NULL;
 	int number = trial->moved ? policy_path_error(text_of(trial->moved, &temp), TARGET_THERE) : 0;
 
-	Py_XDECREF(temp);
 	return number ? number : policy_path_error(path, trial->target);
 }
 
 static int check(const struct trial *trial)
 {
 	struct refusal refusal = {.event = trial->event, .kind = "path"};
-	PyObject *temp;
+	OWNED *temp = NULL;
 	struct bytes text = text_of(trial->path, &temp);
 	int number = 0;
 
@@ -148,7 +147,6 @@ static int check(const struct trial *trial)
 	/* If a link of the session's leads outside, the refusal names the link. */
 	if (refusal.reason && !number)
 		refusal_target(&refusal, text);
-	Py_XDECREF(temp);
 	if (!refusal.reason)
 		return 0;
 	return number ? fail_plainly(trial, number) : refuse_path(&refusal, trial->path);

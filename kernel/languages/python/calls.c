@@ -10,6 +10,7 @@
 #include "interpreter/interpreter.h"
 #include "interpreter/process.h"
 #include "observe/output.h"
+#include "owned.h"
 #include "pack.h"
 #include "proto/message.h"
 #include "python.h"
@@ -124,13 +125,12 @@ static PyObject *returned(const struct wire_frame *message)
  * other ones. Returns 0, or -1 with an exception. */
 static int halt(const struct wire_frame *message, const char *why)
 {
-	PyObject *others = why ? NULL : PyObject_CallNoArgs(helper(HELPER_HALT));
+	OWNED *others = why ? NULL : PyObject_CallNoArgs(helper(HELPER_HALT));
 	bool forked = false, halted = !why;
 	int r;
 
 	if (others == Py_True)
 		why = OTHER_WAITS;
-	Py_XDECREF(others);
 	r = process_freeze(message, last.cell, why, &forked);
 	if (halted)
 		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_GO_ON), forked ? Py_True : Py_False));
@@ -164,7 +164,7 @@ static int answer_freeze(const struct wire_frame *message, const char *why)
 
 bool calls_heard(const struct wire_frame *message)
 {
-	PyObject *answer, *done = NULL;
+	OWNED *answer = NULL, *done = NULL;
 
 	if (bytes_is(message->type, freeze_message_schema.type)) {
 		(void)answer_freeze(message, "it waits for input");
@@ -176,8 +176,6 @@ bool calls_heard(const struct wire_frame *message)
 	answer = returned(message);
 	if (answer)
 		done = PyObject_CallObject(helper(HELPER_PASS_ON), answer);
-	Py_XDECREF(done);
-	Py_XDECREF(answer);
 	PyErr_Clear();
 	return true;
 }

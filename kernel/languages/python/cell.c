@@ -9,6 +9,7 @@
 #include "interpreter/process.h"
 #include "observe/artifacts.h"
 #include "options.h"
+#include "owned.h"
 #include "pack.h"
 #include "refusal/policy.h"
 #include "stream.h"
@@ -198,16 +199,14 @@ static PyObject *compile_cell(PyObject *source, PyObject *filename)
  * and the reason has been written. */
 static PyObject *compile_foreign(struct cell_result *result, PyObject *source, PyObject *filename)
 {
-	PyObject *error = error_take();
-	PyObject *plain = PyObject_CallFunctionObjArgs(helper(HELPER_MAGIC_CELL), source, filename, error, NULL);
+	OWNED *error = error_take();
+	OWNED *plain = PyObject_CallFunctionObjArgs(helper(HELPER_MAGIC_CELL), source, filename, error, NULL);
 	PyObject *code = NULL;
 
 	if (plain == Py_None)
 		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
 	else if (plain && (!cells.heed_rules || permitted(result, plain)))
 		code = compile_cell(plain, filename);
-	Py_XDECREF(plain);
-	Py_DECREF(error);
 	return code;
 }
 
@@ -338,10 +337,9 @@ static int represent(struct cell_result *result, PyObject *value)
 /* Out of a notebook. */
 static int notebook_shown(PyObject *value)
 {
-	PyObject *done =
+	OWNED *done =
 		PyObject_CallFunction(helper(HELPER_NOTEBOOK_SHOWN), "OK", value, (unsigned long long)cells.number);
 
-	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
 
@@ -384,12 +382,11 @@ static int exit_status(PyObject *error)
 static PyObject *explain_bare(PyObject *error)
 {
 	const char *name = Py_TYPE(error)->tp_name;
-	PyObject *trace = PyUnicode_FromFormat("%.200s: (its traceback could not be made)\n", name);
+	OWNED *trace = PyUnicode_FromFormat("%.200s: (its traceback could not be made)\n", name);
 	PyObject *told = NULL;
 
 	if (trace)
 		told = Py_BuildValue("{s:s,s:s,s:O}", "name", name, "value", "", "traceback", trace);
-	Py_XDECREF(trace);
 	PyErr_Clear();
 	return told;
 }
@@ -469,9 +466,8 @@ static void end_figures(struct cell_result *result)
 /* Reloads modules whose files were edited. Returns false with an exception. */
 static bool edited_reloaded(void)
 {
-	PyObject *done = PyObject_CallFunction(helper(HELPER_RELOAD_EDITED), "Os", cells.globals, artifacts_root());
+	OWNED *done = PyObject_CallFunction(helper(HELPER_RELOAD_EDITED), "Os", cells.globals, artifacts_root());
 
-	Py_XDECREF(done);
 	return done != NULL;
 }
 
@@ -518,7 +514,7 @@ static bool packages_there(uint64_t number, struct bytes wanted, PyObject *sourc
 /* Returns false with an exception. */
 static bool notebook_entered(uint64_t number, struct bytes note, PyObject *source)
 {
-	PyObject *kind;
+	OWNED *kind = NULL;
 
 	cells.kind = 0;
 	cells.quiet = false;
@@ -533,7 +529,6 @@ static bool notebook_entered(uint64_t number, struct bytes note, PyObject *sourc
 		cells.quiet = cells.kind > 0 && (cells.kind & KIND_QUIET);
 		cells.kind -= cells.quiet ? KIND_QUIET : 0;
 	}
-	Py_XDECREF(kind);
 	return kind && !PyErr_Occurred();
 }
 
@@ -559,8 +554,8 @@ static PyObject *run_as_wanted(struct cell_result *result, PyObject *source, PyO
 
 void cell_run(struct cell_result *result, uint64_t number, const struct cell_options *options)
 {
-	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
-	PyObject *source = filename ? source_of(options->code, filename) : NULL, *value = NULL;
+	OWNED *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
+	OWNED *source = filename ? source_of(options->code, filename) : NULL, *value = NULL;
 
 	*result = (struct cell_result){0};
 	cells.of_session = number != 0;
@@ -581,9 +576,6 @@ void cell_run(struct cell_result *result, uint64_t number, const struct cell_opt
 	if (options_wanted(options))
 		options_reset();
 	notebook_left(filename);
-	Py_XDECREF(value);
-	Py_XDECREF(source);
-	Py_XDECREF(filename);
 }
 
 PyObject *cell_answer(const struct question_message *question)
@@ -631,11 +623,10 @@ void cell_task(struct cell_result *result, const struct task_message *task, int 
 
 void cell_forget(uint64_t number, PyObject *last)
 {
-	PyObject *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
+	OWNED *filename = PyUnicode_FromFormat("<cell %llu>", (unsigned long long)number);
 
 	if (filename)
 		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_FORGET), filename));
-	Py_XDECREF(filename);
 	if (last)
 		(void)PyDict_SetItem(cells.builtins, cells.underscore, last);
 	else

@@ -3,6 +3,7 @@
 
 #include "embedded.h" /* made by CMakeLists.txt */
 
+#include "owned.h"
 #include "proto/base.h"
 
 #include <endian.h>
@@ -81,13 +82,12 @@ static PyObject *helpers[_HELPER_N]; /* owned for ever */
 static PyObject *namespace_new(enum module module, PyObject *given)
 {
 	PyObject *object = PyModule_New("lair"), *globals = object ? PyModule_GetDict(object) : NULL;
-	PyObject *builtins = PyDict_Copy(PyEval_GetBuiltins());
+	OWNED *builtins = PyDict_Copy(PyEval_GetBuiltins());
 
 	if (!globals || !builtins || PyDict_Update(globals, given) < 0 ||
 	    PyDict_SetItemString(globals, "__builtins__", builtins) < 0 ||
 	    PyDict_SetItemString(given, modules[module].name, object) < 0)
 		globals = NULL;
-	Py_XDECREF(builtins);
 	return globals;
 }
 
@@ -108,11 +108,9 @@ static PyObject *module_code(enum module module)
 
 static int module_run(enum module module, PyObject *globals)
 {
-	PyObject *code = module_code(module);
-	PyObject *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+	OWNED *code = module_code(module);
+	OWNED *done = code ? PyEval_EvalCode(code, globals, globals) : NULL;
 
-	Py_XDECREF(code);
-	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
 
@@ -142,7 +140,7 @@ PyObject *helper(enum helper which)
 
 void helper_error(char *text, size_t size)
 {
-	PyObject *type, *error, *trace, *said;
+	OWNED *type = NULL, *error = NULL, *trace = NULL, *said = NULL;
 	const char *why;
 
 	PyErr_Fetch(&type, &error, &trace);
@@ -150,9 +148,5 @@ void helper_error(char *text, size_t size)
 	said = error ? PyObject_Str(error) : NULL;
 	why = said ? PyUnicode_AsUTF8(said) : NULL;
 	snprintf(text, size, "%s", why ? why : "");
-	Py_XDECREF(type);
-	Py_XDECREF(error);
-	Py_XDECREF(trace);
-	Py_XDECREF(said);
 	PyErr_Clear();
 }

@@ -6,6 +6,7 @@
 
 #include "helpers.h"
 #include "observe/artifacts.h"
+#include "owned.h"
 #include "pack.h"
 
 bool options_wanted(const struct cell_options *options)
@@ -17,10 +18,9 @@ bool options_wanted(const struct cell_options *options)
 /* Takes over @argument, which may be NULL with an exception. */
 static int call_with(enum helper which, PyObject *argument)
 {
-	PyObject *done = argument ? PyObject_CallOneArg(helper(which), argument) : NULL;
+	OWNED *done = argument ? PyObject_CallOneArg(helper(which), argument) : NULL;
 
 	Py_XDECREF(argument);
-	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
 
@@ -38,7 +38,7 @@ static PyObject *directory_of(const struct cell_options *options)
 
 int options_set(const struct cell_options *options)
 {
-	PyObject *env, *directory, *argv, *done = NULL;
+	OWNED *env = NULL, *directory = NULL, *argv = NULL, *done = NULL;
 
 	if (call_with(HELPER_FIGURE_FORMAT,
 		      Py_BuildValue("s#", options->figure.data, (Py_ssize_t)options->figure.size)) < 0 ||
@@ -49,18 +49,13 @@ int options_set(const struct cell_options *options)
 	argv = directory ? unpack_strings(options->argv) : NULL;
 	if (argv)
 		done = PyObject_CallFunctionObjArgs(helper(HELPER_ENTER), env, directory, argv, NULL);
-	Py_XDECREF(argv);
-	Py_XDECREF(env);
-	Py_XDECREF(directory);
-	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
 
 void options_reset(void)
 {
-	PyObject *done = PyObject_CallNoArgs(helper(HELPER_LEAVE));
+	OWNED *done = PyObject_CallNoArgs(helper(HELPER_LEAVE));
 
-	Py_XDECREF(done);
 	if (!done || call_with(HELPER_FIGURE_FORMAT, Py_BuildValue("")) < 0 ||
 	    call_with(HELPER_SHOW_VALUES, PyBool_FromLong(0)) < 0)
 		PyErr_Clear();

@@ -12,6 +12,7 @@
 #include "oserror.h"
 
 #include "audit.h"
+#include "owned.h"
 #include "refusal.h"
 
 #include <limits.h>
@@ -250,26 +251,23 @@ static PyObject *explain_lookup(void)
  * go on. */
 static PyObject *call_lookup_error(PyObject *type, PyObject *const *args, size_t n, PyObject *names)
 {
-	PyObject *line = PyVectorcall_NARGS(n) == 2 && !names && nobody_to_ask(args[0]) ? explain_lookup() : NULL;
+	OWNED *line = PyVectorcall_NARGS(n) == 2 && !names && nobody_to_ask(args[0]) ? explain_lookup() : NULL;
 	PyObject *error;
 
 	if (line)
 		error = call_plainly(type, (PyObject *[]){args[0], line}, 2, NULL);
 	else
 		error = call_plainly(type, args, PyVectorcall_NARGS(n), names);
-	Py_XDECREF(line);
 	return error;
 }
 
 static int watch_lookups(void)
 {
-	PyObject *module = PyImport_ImportModule("_socket");
-	PyObject *error = module ? PyObject_GetAttrString(module, "gaierror") : NULL;
+	OWNED *module = PyImport_ImportModule("_socket");
+	OWNED *error = module ? PyObject_GetAttrString(module, "gaierror") : NULL;
 
 	if (error && PyType_Check(error))
 		((PyTypeObject *)error)->tp_vectorcall = call_lookup_error;
-	Py_XDECREF(error);
-	Py_XDECREF(module);
 	return error ? 0 : -1;
 }
 
@@ -396,7 +394,7 @@ static int watched_make(size_t i, PyCFunctionObject *function)
 
 static int watched_install(size_t i)
 {
-	PyObject *module = PyImport_ImportModule(watched[i].module), *function;
+	OWNED *module = PyImport_ImportModule(watched[i].module), *function = NULL;
 	int r = module ? 0 : -1;
 
 	function = module ? PyObject_GetAttrString(module, watched[i].function) : NULL;
@@ -404,19 +402,16 @@ static int watched_install(size_t i)
 		r = watched_make(i, (PyCFunctionObject *)function);
 	else if (module)
 		PyErr_Clear(); /* not every host has every function */
-	Py_XDECREF(function);
-	Py_XDECREF(module);
 	return r;
 }
 
 static int set_renew(PyObject *set)
 {
-	PyObject *items = PySequence_List(set);
+	OWNED *items = PySequence_List(set);
 	int r = items ? PySet_Clear(set) : -1;
 
 	for (Py_ssize_t i = 0; !r && i < PyList_GET_SIZE(items); i++)
 		r = PySet_Add(set, PyList_GET_ITEM(items, i));
-	Py_XDECREF(items);
 	return r;
 }
 
@@ -425,7 +420,7 @@ static int sets_renew(void)
 {
 	static const char *const sets[] = {"supports_dir_fd", "supports_fd", "supports_follow_symlinks",
 					   "supports_effective_ids"};
-	PyObject *os = PyImport_ImportModule("os");
+	OWNED *os = PyImport_ImportModule("os");
 	int r = os ? 0 : -1;
 
 	for (size_t i = 0; !r && i < ARRAY_SIZE(sets); i++) {
@@ -437,7 +432,6 @@ static int sets_renew(void)
 			PyErr_Clear();
 		Py_XDECREF(set);
 	}
-	Py_XDECREF(os);
 	return r;
 }
 

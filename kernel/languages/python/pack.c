@@ -2,6 +2,8 @@
  * refuses what msgpack or the wire cannot say. */
 #include "pack.h"
 
+#include "owned.h"
+
 #define UNPACK_DEPTH_MAX 64
 
 static int pack(msgpack_packer *packer, PyObject *object, unsigned depth);
@@ -13,12 +15,11 @@ PyObject *utf8_of(PyObject *text)
 
 static int pack_text(msgpack_packer *packer, PyObject *text)
 {
-	PyObject *encoded = utf8_of(text);
+	OWNED *encoded = utf8_of(text);
 
 	if (!encoded)
 		return -1;
 	msgpack_pack_str_with_body(packer, PyBytes_AS_STRING(encoded), (size_t)PyBytes_GET_SIZE(encoded));
-	Py_DECREF(encoded);
 	return 0;
 }
 

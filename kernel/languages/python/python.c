@@ -9,6 +9,7 @@
 #include "interpreter/interpreter.h"
 #include "language.h"
 #include "observe/output.h"
+#include "owned.h"
 #include "pack.h"
 #include "publish.h"
 #include "refusal.h"
@@ -71,16 +72,13 @@ static PyMethodDef ask_method = {"ask", ask, METH_VARARGS, NULL};
 int python_prepare(size_t text_max)
 {
 	static const char *const names[][2] = {{"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
-	PyObject *given = Py_BuildValue("{s:N,s:N,s:N,s:N}", "ask", PyCFunction_New(&ask_method, NULL), "publish",
-					publish_new(), "hold", sets_hold_new(), "have", sets_have_new());
-	PyObject *calls = calls_methods(), *refusals = refusals_methods();
+	OWNED *given = Py_BuildValue("{s:N,s:N,s:N,s:N}", "ask", PyCFunction_New(&ask_method, NULL), "publish",
+				     publish_new(), "hold", sets_hold_new(), "have", sets_have_new());
+	OWNED *calls = calls_methods(), *refusals = refusals_methods();
 
 	if (!given || !calls || !refusals || PyDict_Update(given, calls) < 0 ||
 	    PyDict_Update(given, refusals) < 0 || helpers_load(given) < 0 || cell_init(text_max) < 0)
 		return -1;
-	Py_DECREF(given);
-	Py_DECREF(calls);
-	Py_DECREF(refusals);
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
 		streams[i] = stream_new((enum output_stream)i);
 		if (!streams[i] || PySys_SetObject(names[i][0], streams[i]) < 0 ||
@@ -97,10 +95,9 @@ static int allow_threads(unsigned n, struct language_report *report)
 
 static int move_in(const struct language_place *place)
 {
-	PyObject *done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssiii", place->workspace, place->scratch,
-					       place->programs, place->network, place->names);
+	OWNED *done = PyObject_CallFunction(helper(HELPER_MOVE_IN), "ssiii", place->workspace, place->scratch,
+					    place->programs, place->network, place->names);
 
-	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
 
@@ -185,14 +182,13 @@ static int move(enum language_move how, const char *root, struct bytes name, cha
 	static const enum helper helpers[] = {[MOVE_COPY] = HELPER_BRANCH_FILES,
 					      [MOVE_FILLED] = HELPER_BRANCH_FILLED,
 					      [MOVE_HOME] = HELPER_BRANCH_HOME};
-	PyObject *done = PyObject_CallFunction(helper(helpers[how]), "ss#", root, name.data, (Py_ssize_t)name.size);
+	OWNED *done = PyObject_CallFunction(helper(helpers[how]), "ss#", root, name.data, (Py_ssize_t)name.size);
 	const char *place = done ? PyUnicode_AsUTF8(done) : NULL;
 
 	if (place)
 		snprintf(text, size, "%s", place);
 	else
 		helper_error(text, size);
-	Py_XDECREF(done);
 	return place ? 0 : -1;
 }
 
@@ -259,14 +255,13 @@ static void result_pass_on(struct language_result *result, struct cell_result *f
 
 static void run(struct language_result *result, uint64_t cell, const struct cell_options *options)
 {
-	PyObject *last = cell ? NULL : cell_last();
+	OWNED *last = cell ? NULL : cell_last();
 	struct cell_result found;
 
 	cell_run(&found, cell, options);
 	result_pass_on(result, &found);
 	if (!cell)
 		cell_forget(cell, last);
-	Py_XDECREF(last);
 }
 
 static void task(struct language_result *result, const struct task_message *message, int fd)
@@ -279,14 +274,13 @@ static void task(struct language_result *result, const struct task_message *mess
 
 static void prepare(const struct prepare_message *message)
 {
-	PyObject *path = PyUnicode_DecodeFSDefaultAndSize(message->path.data, (Py_ssize_t)message->path.size);
+	OWNED *path = PyUnicode_DecodeFSDefaultAndSize(message->path.data, (Py_ssize_t)message->path.size);
 	PyObject *requirements = unpack_strings(message->requirements);
 
 	if (path && requirements) {
 		drop(PyObject_CallFunctionObjArgs(helper(HELPER_PREPARE), path, requirements, NULL));
 		drop(PyObject_CallNoArgs(helper(HELPER_SETTLE)));
 	}
-	Py_XDECREF(path);
 	drop(requirements);
 }
 

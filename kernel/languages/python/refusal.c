@@ -3,6 +3,8 @@
  * changes. */
 #include "refusal.h"
 
+#include "owned.h"
+
 #include "proto/message.h"
 
 #include <regex.h>
@@ -167,7 +169,7 @@ int refusals_prepare(void)
 	static PyType_Spec spec = {.name = "builtins.PermissionError",
 				   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
 				   .slots = slots};
-	PyObject *bases = PyTuple_Pack(1, PyExc_PermissionError);
+	OWNED *bases = PyTuple_Pack(1, PyExc_PermissionError);
 
 	if (regcomp(&installer, "^([^ ]*python[0-9.]* +-m +|[^ ]*/)?(pip3?|conda|mamba|uv)( |$)",
 		    REG_EXTENDED | REG_NOSUB) != 0)
@@ -176,7 +178,6 @@ int refusals_prepare(void)
 	spec.flags |= Py_TPFLAGS_IMMUTABLETYPE;
 #endif
 	refusal_type = bases ? PyType_FromSpecWithBases(&spec, bases) : NULL;
-	Py_XDECREF(bases);
 	return refusal_type ? 0 : -1;
 }
 

@@ -9,6 +9,8 @@
 
 #include "helpers.h"
 
+#include "owned.h"
+
 #include "proto/base.h"
 
 #include <dlfcn.h>
@@ -30,13 +32,12 @@ static void (*sqlite_randomness)(int size, void *out);
 static void sqlite_find(void)
 {
 	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_sqlite3"); /* borrowed */
-	PyObject *file = module && !sqlite_randomness ? PyObject_GetAttrString(module, "__file__") : NULL;
+	OWNED *file = module && !sqlite_randomness ? PyObject_GetAttrString(module, "__file__") : NULL;
 	const char *path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : NULL;
 	void *library = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 
 	if (library)
 		*(void **)&sqlite_randomness = dlsym(library, "sqlite3_randomness");
-	Py_XDECREF(file);
 	PyErr_Clear();
 }
 
@@ -48,12 +49,11 @@ static void sqlite_renew(void)
 
 void seeds_find(void)
 {
-	PyObject *address = PyObject_CallNoArgs(helper(HELPER_GENERATOR));
+	OWNED *address = PyObject_CallNoArgs(helper(HELPER_GENERATOR));
 
 	sqlite_find();
 	if (address)
 		twister = PyLong_AsVoidPtr(address);
-	Py_XDECREF(address);
 	PyErr_Clear();
 }
 

@@ -15,6 +15,7 @@
 #include "interpreter/interpreter.h"
 #include "observe/output.h"
 #include "oserror.h"
+#include "owned.h"
 #include "pack.h"
 #include "python.h"
 #include "refusal.h"
@@ -177,21 +178,18 @@ static void missing_keep(struct language_report *report, PyObject *names)
 /* The message of the exception says which module and why. */
 static int preload(const struct configure_message *configure, struct language_report *report)
 {
-	PyObject *names = unpack_strings(configure->preload);
-	PyObject *missing = names ? PyObject_CallOneArg(helper(HELPER_PRELOAD), names) : NULL;
+	OWNED *names = unpack_strings(configure->preload);
+	OWNED *missing = names ? PyObject_CallOneArg(helper(HELPER_PRELOAD), names) : NULL;
 
 	if (missing)
 		missing_keep(report, missing);
-	Py_XDECREF(names);
-	Py_XDECREF(missing);
 	return missing ? 0 : -1;
 }
 
 static int call(enum helper which)
 {
-	PyObject *done = PyObject_CallNoArgs(helper(which));
+	OWNED *done = PyObject_CallNoArgs(helper(which));
 
-	Py_XDECREF(done);
 	return done ? 0 : -1;
 }
 
@@ -217,7 +215,7 @@ static void rehearse(void)
 /* With @configure: import what it names; else warm that up. */
 static int import_or_warm(const struct configure_message *configure, struct language_report *report)
 {
-	PyObject *cache = PyObject_CallNoArgs(helper(HELPER_BORROW_CACHE)), *returned;
+	OWNED *cache = PyObject_CallNoArgs(helper(HELPER_BORROW_CACHE)), *returned = NULL;
 	int r;
 
 	if (!cache)
@@ -226,17 +224,14 @@ static int import_or_warm(const struct configure_message *configure, struct lang
 	if (r)
 		return r; /* the caller tells the exception */
 	returned = PyObject_CallOneArg(helper(HELPER_RETURN_CACHE), cache);
-	Py_XDECREF(returned);
-	Py_DECREF(cache);
 	return returned ? 0 : -1;
 }
 
 static int threads_check(struct language_report *report)
 {
-	PyObject *count = PyObject_CallNoArgs(helper(HELPER_THREADS));
+	OWNED *count = PyObject_CallNoArgs(helper(HELPER_THREADS));
 	long n = count ? PyLong_AsLong(count) : -1;
 
-	Py_XDECREF(count);
 	if (n < 0)
 		return fail_python(report, "the template's threads cannot be counted");
 	if (n > 1)
@@ -246,7 +241,7 @@ static int threads_check(struct language_report *report)
 
 static int directories_find(struct language_report *report)
 {
-	PyObject *list = PyObject_CallNoArgs(helper(HELPER_PLACES));
+	OWNED *list = PyObject_CallNoArgs(helper(HELPER_PLACES));
 	Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
 
 	if (!list)
@@ -257,7 +252,6 @@ static int directories_find(struct language_report *report)
 
 		report->places[i] = path ? strdup(path) : NULL;
 	}
-	Py_DECREF(list);
 	return report->places ? 0 : fail(report, "out of memory", NULL);
 }
 
@@ -272,11 +266,9 @@ const char *python_version(void)
 
 static int rules_set(const struct configure_message *configure)
 {
-	PyObject *rules = unpack_strings(configure->forbid);
-	PyObject *done = rules ? PyObject_CallOneArg(helper(HELPER_SET_RULES), rules) : NULL;
+	OWNED *rules = unpack_strings(configure->forbid);
+	OWNED *done = rules ? PyObject_CallOneArg(helper(HELPER_SET_RULES), rules) : NULL;
 
-	Py_XDECREF(rules);
-	Py_XDECREF(done);
 	if (done)
 		cell_heed_rules(configure->forbid_exec);
 	return done ? 0 : -1;
@@ -285,21 +277,17 @@ static int rules_set(const struct configure_message *configure)
 /* What may be installed, and what each session has from its first cell on. */
 static int packages_set(const struct configure_message *configure)
 {
-	PyObject *requirements = unpack_strings(configure->requirements);
-	PyObject *allow = unpack_strings(configure->packages_allow);
-	PyObject *deny = unpack_strings(configure->packages_deny), *done = NULL;
+	OWNED *requirements = unpack_strings(configure->requirements);
+	OWNED *allow = unpack_strings(configure->packages_allow);
+	OWNED *deny = unpack_strings(configure->packages_deny), *done = NULL;
 	const char *sentence;
 
 	if (requirements && allow && deny)
 		done = PyObject_CallFunction(helper(HELPER_PACKAGES), "s#OOO", configure->packages.data,
 					     (Py_ssize_t)configure->packages.size, requirements, allow, deny);
-	Py_XDECREF(requirements);
-	Py_XDECREF(allow);
-	Py_XDECREF(deny);
 	sentence = done ? PyUnicode_AsUTF8(done) : NULL;
 	if (sentence)
 		refusals_set_packages(bytes_of(sentence));
-	Py_XDECREF(done);
 	return sentence ? 0 : -1;
 }
 

@@ -2,6 +2,7 @@
 #include "stream.h"
 
 #include "helpers.h"
+#include "owned.h"
 
 static const struct {
 	const char *name, *errors;
@@ -42,7 +43,7 @@ static int put(enum output_stream which, const char *text, size_t size)
 
 static int put_text(enum output_stream which, PyObject *text)
 {
-	PyObject *bytes;
+	OWNED *bytes = NULL;
 	int r;
 
 	if (PyUnicode_READY(text) < 0)
@@ -53,7 +54,6 @@ static int put_text(enum output_stream which, PyObject *text)
 	if (!bytes)
 		return -1;
 	r = put(which, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
-	Py_DECREF(bytes);
 	return r;
 }
 

@@ -10,6 +10,7 @@
 #include "threads.h"
 
 #include "helpers.h"
+#include "owned.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -130,10 +131,9 @@ static int threads_end(void)
 
 static long threads_count(void)
 {
-	PyObject *count = PyObject_CallNoArgs(helper(HELPER_THREADS));
+	OWNED *count = PyObject_CallNoArgs(helper(HELPER_THREADS));
 	long n = count ? PyLong_AsLong(count) : -1;
 
-	Py_XDECREF(count);
 	PyErr_Clear();
 	return n;
 }
