@@ -265,7 +265,7 @@ static int session_again(struct warden *warden, struct session *session)
 		question_again(operation->question);
 	if (session->operation)
 		question_again(session->operation->question);
-	parts_call(rewrite, session);
+	parts_rewrite(session);
 	if (!session->cell)
 		return 0;
 	session->cell->written = false;

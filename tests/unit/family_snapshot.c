@@ -285,8 +285,8 @@ static void test_state(enum session_state state, enum more more)
 		CHECK(before.record.last_question == after.record.last_question);
 		CHECK(journal_size(&former) == journal_size(&next));
 		deeds_compare(&session->warden->deeds, &first_of(&next)->warden->deeds);
-		CHECK(session->effects.n == first_of(&next)->effects.n &&
-		      session->effects.size == first_of(&next)->effects.size);
+		CHECK(session->effects.entries.n == first_of(&next)->effects.entries.n &&
+		      session->effects.entries.size == first_of(&next)->effects.entries.size);
 		if (more == MORE_CALLS)
 			calls_compare(session->cell, first_of(&next)->cell);
 		snapshot_deinit(&after.snapshot);

@@ -40,12 +40,12 @@ static const char *tell(const struct effects *effects, uint64_t cell)
 
 static void test_order(void)
 {
-	struct effects effects;
+	struct effects effects = {.dropped = 0};
 	const struct effect_record wrote = {.when = EFFECTS_DURING(2), .count = 1, .act = 3, .target = BYTES("/a")};
 
-	effects_init(&effects);
+	kept_init(&effects.entries);
 	effects_call(&effects, false, false, "look()", EFFECTS_DURING(1));
-	effects_read(&effects, &wrote);
+	effects_add(&effects, &wrote, true);
 	effects_call(&effects, false, true, "pay()", EFFECTS_DURING(2));
 	effects_call(&effects, true, true, "pay()", EFFECTS_DURING(3));
 	effects_call(&effects, false, true, "pay()", EFFECTS_DURING(3));
@@ -53,24 +53,24 @@ static void test_order(void)
 		      "called pay() 2, maybe_called pay() 3, wrote /a 2, called look() 1, 0 more"));
 	CHECK(!strcmp(tell(&effects, 1), "called pay() 2, maybe_called pay() 3, wrote /a 2, 0 more"));
 	CHECK(!strcmp(tell(&effects, 3), "0 more"));
-	effects_deinit(&effects);
+	kept_deinit(&effects.entries);
 }
 
 static void test_bound(void)
 {
-	struct effects effects;
+	struct effects effects = {.dropped = 0};
 	char text[32];
 
-	effects_init(&effects);
+	kept_init(&effects.entries);
 	effects_call(&effects, false, true, "pay()", EFFECTS_DURING(1));
 	for (int i = 0; i < 5000; i++) {
 		snprintf(text, sizeof(text), "look(n=%d)", i);
 		effects_call(&effects, false, false, text, EFFECTS_DURING(2));
 	}
-	CHECK(effects.n <= 2000 && effects.size <= (size_t)256 << 10);
+	CHECK(effects.entries.n <= 2000 && effects.entries.size <= (size_t)256 << 10);
 	CHECK(!strncmp(tell(&effects, 0), "called pay() 1, called look(", 28));
 	CHECK(strstr(told, ", 4937 more"));
-	effects_deinit(&effects);
+	kept_deinit(&effects.entries);
 }
 
 /* ---- deeds ---- */

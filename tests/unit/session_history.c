@@ -151,7 +151,7 @@ static void test_excess(void)
 
 /* ---- the journal ---- */
 
-static void ran(struct journal *journal, uint64_t number, uint64_t after, struct bytes code)
+static void ran(struct kept_list *journal, uint64_t number, uint64_t after, struct bytes code)
 {
 	const struct cell cell = {.number = number, .after = after, .options.code = code};
 	const struct verdict verdict = {.returncode = (int64_t)number, .cause = number == 2 ? "error" : NULL};
@@ -160,7 +160,7 @@ static void ran(struct journal *journal, uint64_t number, uint64_t after, struct
 }
 
 /* "1 2- 4": the cells that it tells, those that are undone with a dash. */
-static const char *told(struct journal *journal, uint64_t at, uint64_t n)
+static const char *told(struct kept_list *journal, uint64_t at, uint64_t n)
 {
 	static char text[256];
 	struct history_record record;
@@ -183,9 +183,9 @@ static const char *told(struct journal *journal, uint64_t at, uint64_t n)
 
 static void test_journal(void)
 {
-	struct journal journal, branch;
+	struct kept_list journal, branch;
 
-	journal_init(&journal);
+	kept_init(&journal);
 	CHECK(!strcmp(told(&journal, 0, 0), ""));
 	ran(&journal, 1, 0, BYTES("x"));
 	ran(&journal, 2, 1, BYTES("y"));
@@ -194,21 +194,21 @@ static void test_journal(void)
 	CHECK(!strcmp(told(&journal, 4, 0), "1 2- 3- 4") && !strcmp(told(&journal, 3, 0), "1 2 3 4-"));
 	CHECK(!strcmp(told(&journal, 0, 0), "1- 2- 3- 4-") && !strcmp(told(&journal, 4, 2), "3- 4"));
 	CHECK(!strcmp(told(&journal, 4, 99), "1 2- 3- 4"));
-	journal_init(&branch);
+	kept_init(&branch);
 	journal_copy(&branch, &journal, 3);
 	ran(&branch, 4, 3, BYTES("v"));
 	CHECK(!strcmp(told(&branch, 4, 0), "1 2 3 4"));
-	journal_deinit(&branch);
-	journal_deinit(&journal);
+	kept_deinit(&branch);
+	kept_deinit(&journal);
 }
 
 /* Old entries go, by number and by size; a long code is cut between two characters. */
 static void test_journal_bounds(void)
 {
 	static char code[(64 << 10) + 2];
-	struct journal journal;
+	struct kept_list journal;
 
-	journal_init(&journal);
+	kept_init(&journal);
 	for (uint64_t n = 1; n <= 1003; n++)
 		ran(&journal, n, n - 1, BYTES("x"));
 	CHECK(journal.n == 1000 && journal.size == 1000 && !strcmp(told(&journal, 1003, 1), "1003"));
@@ -221,7 +221,7 @@ static void test_journal_bounds(void)
 		ran(&journal, n, n - 1, (struct bytes){.data = code, .size = (64 << 10) - 1});
 	CHECK(journal.size <= 1 << 20 && journal.n == 16);
 	CHECK(!strcmp(told(&journal, 1030, 1), "1030"));
-	journal_deinit(&journal);
+	kept_deinit(&journal);
 }
 
 /* What is written down for the next router is written once, and comes back as it was. */
@@ -234,14 +234,16 @@ static void test_journal_kept(void)
 					    .cause = BYTES("signal 11"),
 					    .size = 100,
 					    .code = BYTES("x")};
-	struct journal journal;
+	struct kept_list journal;
 
-	journal_init(&journal);
-	journal_read(&journal, &record);
-	CHECK(!strcmp(told(&journal, 1, 0), "1") && journal.n == 1 && journal.size == 1);
+	kept_init(&journal);
+	journal_take(&journal, &record, true);
+	CHECK(!strcmp(told(&journal, 1, 0), "1") && journal.n == 1 &&
+	      journal.size == strlen("x"
+				     "signal 11"));
 	/* It is written already: the ledger, which is none, is not asked. */
-	CHECK(journal_write(&journal, NULL, 1) == 0);
-	journal_deinit(&journal);
+	CHECK(kept_write(&journal, &entry_record_schema, NULL, 1) == 0);
+	kept_deinit(&journal);
 }
 
 int main(void)

@@ -85,23 +85,17 @@ static struct told_message told_now;
 static struct frozen_message frozen_now;
 static struct spawned_message spawned_now;
 
-static const struct details all_there_is = {
-	.done = &done_now,
-	.ask = &ask_now,
-	.call = &call_now,
-	.abandon = &abandon_now,
-	.shown = &shown_now,
-	.told = &told_now,
-	.frozen = &frozen_now,
-	.spawned = &spawned_now,
-	.why = "it was lost",
-	.status = SIGKILL,
+static const void *const messages[_SESSION_EVENT_N] = {
+	[EVENT_DONE] = &done_now,	[EVENT_ASK] = &ask_now,	      [EVENT_CALL] = &call_now,
+	[EVENT_ABANDON] = &abandon_now, [EVENT_DISPLAY] = &shown_now, [EVENT_TOLD] = &told_now,
+	[EVENT_FROZEN] = &frozen_now,	[EVENT_SPLIT] = &frozen_now,  [EVENT_SPAWNED] = &spawned_now,
 };
 
 /* Each says what would be right to say in that state. */
 static void event_put(struct session *session, enum session_event event)
 {
 	static const char nothing[] = "\x80";
+	const struct details details = {.message = messages[event], .why = "it was lost", .status = SIGKILL};
 
 	done_now = (struct done_message){.cell = session->cell ? session->cell->number : 1};
 	ask_now = (struct ask_message){.prompt = BYTES("?")};
@@ -117,7 +111,7 @@ static void event_put(struct session *session, enum session_event event)
 	else if (event == EVENT_RESET)
 		stage_reset(&stage, session);
 	else
-		session_event(session, event, &all_there_is);
+		session_event(session, event, &details);
 }
 
 /* "!": it is a violation. Then the state, the orders that were given, the answers that went out. */
@@ -448,7 +442,7 @@ static void test_forbidden_after_its_time(void)
 	stage_settle(&stage);
 	done_now = (struct done_message){.cell = session->cell->number, .cause = BYTES("forbidden")};
 	seen[0] = told[0] = '\0';
-	session_event(session, EVENT_DONE, &all_there_is);
+	session_event(session, EVENT_DONE, &(struct details){.done = &done_now});
 	stage_settle(&stage);
 	CHECK(strstr(told, "kept:forbidden") != NULL);
 	stage_end(&stage);

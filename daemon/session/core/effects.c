@@ -2,7 +2,6 @@
  * act, and its texts are bytes to show, no more. Numbers without a note are counted as well. */
 #include "effects.h"
 
-#include "vault/ledger.h"
 #include "vault/records.h"
 
 #include "proto/message.h"
@@ -30,52 +29,15 @@ static const char *const acts[_EFFECT_ACT_N] = {
 /* What is told before others, and forgotten after them. */
 enum weight { WEIGHT_CALL, WEIGHT_SEEN, WEIGHT_EFFECT, _WEIGHT_N };
 
-struct entry {
-	struct list node;
-	uint64_t when, count;
-	unsigned act; /* 0: only that there were @count of them */
-	enum weight weight;
-	bool written; /* to the ledger */
-	size_t target, to;
-	char text[];
-};
-
-void effects_init(struct effects *effects)
+static struct effect_record *record_of(struct kept *kept)
 {
-	*effects = (struct effects){.n = 0};
-	list_init(&effects->entries);
-}
-
-static void entry_drop(struct effects *effects, struct entry *entry)
-{
-	list_remove(&entry->node);
-	effects->n--;
-	effects->size -= sizeof(*entry) + entry->target + entry->to;
-	free(entry);
-}
-
-void effects_deinit(struct effects *effects)
-{
-	struct entry *entry;
-
-	list_for_each (entry, &effects->entries, node)
-		entry_drop(effects, entry);
+	return (struct effect_record *)kept->record;
 }
 
 static void count_dropped(struct effects *effects, uint64_t when, uint64_t count)
 {
 	effects->dropped = MIN(effects->dropped + count, COUNT_MAX);
 	effects->dropped_at = MAX(effects->dropped_at, when);
-}
-
-static struct bytes target_of(const struct entry *entry)
-{
-	return (struct bytes){.data = entry->text, .size = entry->target};
-}
-
-static struct bytes to_of(const struct entry *entry)
-{
-	return (struct bytes){.data = entry->to ? entry->text + entry->target : NULL, .size = entry->to};
 }
 
 static enum weight weight_of(const struct effect_record *record)
@@ -86,51 +48,34 @@ static enum weight weight_of(const struct effect_record *record)
 }
 
 /* The oldest of those that weigh least. */
-static struct entry *lightest(struct effects *effects)
+static struct kept *lightest(struct effects *effects)
 {
-	struct entry *entry, *found = NULL;
+	struct kept *kept, *found = NULL;
 
-	list_for_each (entry, &effects->entries, node) {
-		if (!found || entry->weight < found->weight)
-			found = entry;
-		if (found->weight == WEIGHT_CALL)
+	list_for_each (kept, &effects->entries.all, node) {
+		if (!found || weight_of(record_of(kept)) < weight_of(record_of(found)))
+			found = kept;
+		if (weight_of(record_of(found)) == WEIGHT_CALL)
 			break;
 	}
 	return found;
 }
 
-/* Without memory it is only counted. */
-static void entry_add(struct effects *effects, const struct effect_record *record, bool written)
+/* Without memory it is only counted. An act that is not known only has a number. */
+void effects_add(struct effects *effects, const struct effect_record *effect, bool written)
 {
-	size_t size = record->target.size + record->to.size;
-	struct entry *entry = malloc(sizeof(*entry) + size);
+	struct kept_list *entries = &effects->entries;
+	struct effect_record record = *effect;
 
-	if (!entry) {
-		count_dropped(effects, record->when, record->count);
-		return;
-	}
-	*entry = (struct entry){
-		.when = record->when,
-		.count = MIN(record->count, COUNT_MAX),
-		.act = record->act < _EFFECT_ACT_N ? (unsigned)record->act : 0,
-		.weight = weight_of(record),
-		.written = written,
-		.target = record->target.size,
-		.to = record->to.size,
-	};
-	if (record->target.size > 0)
-		memcpy(entry->text, record->target.data, record->target.size);
-	if (record->to.size > 0)
-		memcpy(entry->text + entry->target, record->to.data, record->to.size);
-	list_init(&entry->node);
-	list_append(&effects->entries, &entry->node);
-	effects->due |= !written;
-	effects->n++;
-	effects->size += sizeof(*entry) + size;
-	while (effects->n > ENTRIES_MAX || effects->size > SIZE_MAX_ALL) {
-		entry = lightest(effects);
-		count_dropped(effects, entry->when, entry->count);
-		entry_drop(effects, entry);
+	record.count = MIN(record.count, COUNT_MAX);
+	record.act = record.act < _EFFECT_ACT_N ? record.act : 0;
+	if (!kept_add(entries, &effect_record_schema, &record, written))
+		count_dropped(effects, record.when, record.count);
+	while (entries->n > ENTRIES_MAX || entries->size > SIZE_MAX_ALL) {
+		struct kept *kept = lightest(effects);
+
+		count_dropped(effects, record_of(kept)->when, record_of(kept)->count);
+		kept_drop(entries, kept);
 	}
 }
 
@@ -158,7 +103,7 @@ static bool note_take(struct effects *effects, int file, uint64_t number, uint64
 		.target = {.data = note.text, .size = note.target},
 		.to = {.data = note.to ? note.text + note.target : NULL, .size = note.to},
 	};
-	entry_add(effects, &record, false);
+	effects_add(effects, &record, false);
 	return true;
 }
 
@@ -169,7 +114,7 @@ void effects_gather(struct effects *effects, int file, uint64_t heard, uint64_t 
 	for (uint64_t i = 1; i <= MIN(last - heard, (uint64_t)EFFECT_NOTES_MAX); i++)
 		others.count -= note_take(effects, file, heard + i, when);
 	if (others.count > 0)
-		entry_add(effects, &others, false);
+		effects_add(effects, &others, false);
 }
 
 void effects_call(struct effects *effects, bool maybe, bool effect, const char *text, uint64_t when)
@@ -182,47 +127,49 @@ void effects_call(struct effects *effects, bool maybe, bool effect, const char *
 		.target = bytes_of(text),
 	};
 
-	entry_add(effects, &record, false);
+	effects_add(effects, &record, false);
 }
 
 /* ---- to clients ---- */
 
-static bool already_listed(const struct entry *const told[], size_t n, const struct entry *entry)
+static bool already_listed(const struct effect_record *const told[], size_t n, const struct effect_record *record)
 {
 	for (size_t i = 0; i < n; i++)
-		if (told[i]->act == entry->act && bytes_equal(target_of(told[i]), target_of(entry)) &&
-		    bytes_equal(to_of(told[i]), to_of(entry)))
+		if (told[i]->act == record->act && bytes_equal(told[i]->target, record->target) &&
+		    bytes_equal(told[i]->to, record->to))
 			return true;
 	return false;
 }
 
-static int entry_put(const struct entry *entry, msgpack_sbuffer *buffer)
+static int effect_put(const struct effect_record *record, msgpack_sbuffer *buffer)
 {
 	const struct effect effect = {
-		.act = bytes_of(acts[entry->act]),
-		.target = target_of(entry),
-		.to = to_of(entry),
-		.cell = entry->when / 2,
+		.act = bytes_of(acts[record->act]),
+		.target = record->target,
+		.to = record->to,
+		.cell = record->when / 2,
 	};
 
 	return wire_encode_body(buffer, &effect_schema, &effect);
 }
 
 /* Those of that weight are told after the *@np that are, as far as there is room. Returns how many are left out. */
-static uint64_t choose(const struct entry *told[static TOLD_MAX], size_t *np, const struct effects *effects,
+static uint64_t choose(const struct effect_record *told[static TOLD_MAX], size_t *np, const struct effects *effects,
 		       enum weight weight, uint64_t since, uint64_t until)
 {
-	struct entry *entry;
+	struct kept *kept;
 	uint64_t more = 0;
 
-	list_for_each (entry, (struct list *)&effects->entries, node) {
-		if (entry->weight != weight || entry->when <= since || entry->when >= until ||
-		    (entry->act && already_listed(told, *np, entry)))
+	list_for_each (kept, (struct list *)&effects->entries.all, node) {
+		const struct effect_record *record = record_of(kept);
+
+		if (weight_of(record) != weight || record->when <= since || record->when >= until ||
+		    (record->act && already_listed(told, *np, record)))
 			continue;
-		if (entry->act && *np < TOLD_MAX)
-			told[(*np)++] = entry;
+		if (record->act && *np < TOLD_MAX)
+			told[(*np)++] = record;
 		else
-			more += entry->count;
+			more += record->count;
 	}
 	return more;
 }
@@ -230,7 +177,7 @@ static uint64_t choose(const struct entry *told[static TOLD_MAX], size_t *np, co
 uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t until, msgpack_sbuffer *buffer)
 {
 	uint64_t since = EFFECTS_DURING(cell), more = effects->dropped_at > since ? effects->dropped : 0;
-	const struct entry *told[TOLD_MAX];
+	const struct effect_record *told[TOLD_MAX];
 	size_t n = 0;
 	int r = 0;
 
@@ -240,69 +187,19 @@ uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t unti
 		return more;
 	wire_put_array(buffer, n);
 	for (size_t i = 0; i < n && !r; i++)
-		r = entry_put(told[i], buffer);
+		r = effect_put(told[i], buffer);
 	if (r)
 		msgpack_sbuffer_clear(buffer);
 	return r ? more + n : more;
 }
 
-static struct effect_record record_of(const struct entry *entry, uint64_t session)
-{
-	return (struct effect_record){
-		.session = session,
-		.when = entry->when,
-		.count = entry->count,
-		.act = entry->act,
-		.effect = entry->weight == WEIGHT_EFFECT,
-		.target = target_of(entry),
-		.to = to_of(entry),
-	};
-}
-
 void effects_copy(struct effects *effects, const struct effects *from, uint64_t cell)
 {
-	struct entry *entry;
+	struct kept *kept;
 
 	effects->dropped = from->dropped;
 	effects->dropped_at = from->dropped_at;
-	list_for_each (entry, (struct list *)&from->entries, node) {
-		const struct effect_record record = record_of(entry, 0);
-
-		if (entry->when <= EFFECTS_DURING(cell))
-			entry_add(effects, &record, false);
-	}
-}
-
-/* ---- to the next router ---- */
-
-int effects_write(struct effects *effects, struct ledger *ledger, uint64_t session)
-{
-	struct list *node = effects->entries.previous;
-	int r = 0;
-
-	while (node != &effects->entries && !container_of(node, struct entry, node)->written)
-		node = node->previous;
-	for (node = node->next; !r && node != &effects->entries; node = node->next) {
-		struct entry *entry = container_of(node, struct entry, node);
-		const struct effect_record record = record_of(entry, session);
-
-		r = ledger_append(ledger, &effect_record_schema, &record);
-		entry->written = r == 0;
-	}
-	effects->due = r != 0;
-	return r;
-}
-
-void effects_rewrite(struct effects *effects)
-{
-	struct entry *entry;
-
-	effects->due = true;
-	list_for_each (entry, &effects->entries, node)
-		entry->written = false;
-}
-
-void effects_read(struct effects *effects, const struct effect_record *record)
-{
-	entry_add(effects, record, true);
+	list_for_each (kept, (struct list *)&from->entries.all, node)
+		if (record_of(kept)->when <= EFFECTS_DURING(cell))
+			effects_add(effects, record_of(kept), false);
 }

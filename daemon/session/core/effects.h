@@ -2,9 +2,7 @@
  * does not undo it, so the client is told. The list is bounded: of the oldest only the number is kept. */
 #pragma once
 
-#include "proto/list.h"
-
-#include "proto/wire.h"
+#include "kept.h"
 
 /* The time of an effect, in cells: while a cell ran, or between it and the next. */
 #define EFFECTS_DURING(cell) (2 * (cell))
@@ -12,14 +10,9 @@
 #define EFFECTS_FOREVER UINT64_MAX
 
 struct effects {
-	struct list entries; /* oldest first */
-	size_t n, size;
+	struct kept_list entries;
 	uint64_t dropped, dropped_at; /* how many are not kept; when the last of them was */
-	bool due;		      /* some are to be written down for the next router */
 };
-
-void effects_init(struct effects *effects);
-void effects_deinit(struct effects *effects);
 
 /* Take in what an interpreter has noted in @file, its memory file: after number @heard, up to @last. */
 void effects_gather(struct effects *effects, int file, uint64_t heard, uint64_t last, uint64_t when);
@@ -36,9 +29,6 @@ uint64_t effects_put(const struct effects *effects, uint64_t cell, uint64_t unti
 /* A branch starts with the effects before it: those of @from up to the state of @cell. */
 void effects_copy(struct effects *effects, const struct effects *from, uint64_t cell);
 
-/* For the next router, as a journal does it. */
+/* One that is known already. @written: it is in the ledger. */
 struct effect_record;
-struct ledger;
-int effects_write(struct effects *effects, struct ledger *ledger, uint64_t session);
-void effects_rewrite(struct effects *effects);
-void effects_read(struct effects *effects, const struct effect_record *record);
+void effects_add(struct effects *effects, const struct effect_record *record, bool written);

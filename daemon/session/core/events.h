@@ -50,14 +50,17 @@ enum session_event {
 
 /* What an event carries; only the members of that event are set. */
 struct details {
-	const struct done_message *done;
-	const struct ask_message *ask;
-	const struct call_message *call;
-	const struct abandon_message *abandon;
-	const struct shown *shown; /* DISPLAY */
-	const struct told_message *told;
-	const struct frozen_message *frozen; /* FROZEN, SPLIT */
-	const struct spawned_message *spawned;
+	union {
+		const void *message;
+		const struct done_message *done;
+		const struct ask_message *ask;
+		const struct call_message *call;
+		const struct abandon_message *abandon;
+		const struct shown *shown; /* DISPLAY */
+		const struct told_message *told;
+		const struct frozen_message *frozen; /* FROZEN, SPLIT */
+		const struct spawned_message *spawned;
+	};
 	const char *why; /* LOST, EXPIRED, END */
 	int status;	 /* EXITED */
 	bool oom;

@@ -2,6 +2,7 @@
 #include "part.h"
 
 #include "sessions.h"
+#include "vault/ledger.h"
 
 static const char nil = '\xc0';
 
@@ -41,19 +42,43 @@ int parts_take(struct session *session, struct bytes values)
 	return r;
 }
 
+static struct kept_list *list_of(const struct session *session, const struct part *part)
+{
+	return (struct kept_list *)((char *)session + part->list);
+}
+
+void parts_init(struct session *session)
+{
+	parts_for_each(at, session) if ((*at)->schema) kept_init(list_of(session, *at));
+	parts_call(init, session);
+}
+
+void parts_deinit(struct session *session)
+{
+	parts_call(deinit, session);
+	parts_for_each(at, session) if ((*at)->schema) kept_deinit(list_of(session, *at));
+}
+
 int parts_write(struct session *session, struct ledger *ledger)
 {
 	int r = 0;
 
-	parts_for_each(at, session) if (!r && (*at)->write) r = (*at)->write(session, ledger);
+	parts_for_each(at, session) if (!r && (*at)->schema) r =
+		kept_write(list_of(session, *at), (*at)->schema, ledger, session->tenant.number);
 	return r;
+}
+
+void parts_rewrite(struct session *session)
+{
+	parts_for_each(at, session) if ((*at)->schema) kept_rewrite(list_of(session, *at));
 }
 
 uint64_t parts_alive(const struct session *session)
 {
 	uint64_t alive = 0;
 
-	parts_for_each(at, session) alive += (*at)->alive ? (*at)->alive(session) : 0;
+	parts_for_each(at, session) if ((*at)->schema) alive +=
+		list_of(session, *at)->size + list_of(session, *at)->n * LEDGER_RECORD_OVERHEAD;
 	return alive;
 }
 

@@ -39,12 +39,9 @@ struct part {
 	int (*put)(msgpack_sbuffer *buffer, const struct session *session);
 	int (*take)(struct session *session, struct bytes value);
 
-	/* Records of its own in the family's ledger: write those that are due; all are due again, since the ledger
-	 * begins anew; how many bytes they take there; and read one back, before @take. */
-	int (*write)(struct session *session, struct ledger *ledger);
-	void (*rewrite)(struct session *session);
-	uint64_t (*alive)(const struct session *session);
-	const struct wire_schema *schema;
+	/* Its list of records in the family's ledger: where in the session; and one is read back, before @take. */
+	const struct wire_schema *schema; /* NULL: it has none */
+	size_t list;
 	void (*read)(struct session *session, const void *record);
 };
 
@@ -57,6 +54,9 @@ bool parts_late(struct session *session);
 /* The state of all parts as one map, appended; and back. Return 0 or -errno. */
 int parts_put(msgpack_sbuffer *buffer, const struct session *session);
 int parts_take(struct session *session, struct bytes values);
-/* Write the records that are due. Returns 0 or -errno. */
+void parts_init(struct session *session);
+void parts_deinit(struct session *session);
+/* Write the records that are due, as is all since the ledger begins anew; how many bytes they take there. */
 int parts_write(struct session *session, struct ledger *ledger);
+void parts_rewrite(struct session *session);
 uint64_t parts_alive(const struct session *session);

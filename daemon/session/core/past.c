@@ -227,7 +227,6 @@ static void on_synced(struct copier *copier, int r, const uint8_t *digest)
 {
 	struct past *past = container_of(copier, struct past, copier);
 
-	(void)digest;
 	if (!r && past->renamed) {
 		past->renamed = false;
 		r = copier_sync(copier, past->directory, on_synced);

@@ -55,7 +55,7 @@ struct session *session_alloc(struct sessions *sessions, struct profile *profile
 		transcript_init(&session->transcripts[i]);
 		msgpack_sbuffer_init(&session->words[i]);
 	}
-	parts_call(init, session);
+	parts_init(session);
 	return session;
 }
 
@@ -69,7 +69,7 @@ struct session *session_free(struct session *session)
 	list_remove(&session->mate);
 	list_remove(&session->tenant.node);
 	session_stop_clocks(session);
-	parts_call(deinit, session);
+	parts_deinit(session);
 	cell_free(session->cell);
 	history_deinit(&session->history);
 	list_for_each (operation, &session->operations, node)

@@ -119,7 +119,7 @@ struct session {
 	bool lost_step;		  /* that was a step back, because it had not been kept */
 
 	struct history history;
-	struct journal journal;
+	struct kept_list journal;
 	struct effects effects;
 	struct past_deeds deeds;    /* of the live state */
 	uint64_t at;		    /* the live state is the one after this cell, if no cell has run since */

@@ -223,181 +223,158 @@ static bool error_valid(struct bytes raw)
 	return true;
 }
 
-static bool done_valid(const struct done_message *done)
+static bool done_valid(const struct session *session, const void *message)
 {
+	const struct done_message *done = message;
+
 	return (!done->data.data || bundle_valid(done->data)) && error_valid(done->error) &&
 	       done->blocked.size <= BLOCKED_SIZE_MAX &&
 	       records_valid(done->blocked, &blocked_act_schema, BLOCKED_ACTS_MAX) &&
 	       records_valid(done->artifacts, &artifact_schema, ARTIFACTS_MAX);
 }
 
-static int on_done(struct session *session, struct bytes body, struct wire_fault *fault)
+static void post(struct session *session, enum session_event event, const void *message)
 {
-	struct done_message done;
-	struct details details = {.done = &done};
+	const struct details details = {.message = message};
 
-	if (wire_decode(&done, &done_message_schema, body, fault) || !done_valid(&done))
-		return WIRE_E_FIELD;
+	session_event(session, event, &details);
+}
+
+static void take_done(struct session *session, struct interpreter *interpreter, const void *message)
+{
 	/* That of a save stays where it is, for this router or the next, until the file is on the disk. */
-	if (!session->cell || session->cell->task != CELL_SAVE || saving_is_written(session, &done))
-		session_event(session, EVENT_DONE, &details);
+	if (!session->cell || session->cell->task != CELL_SAVE || saving_is_written(session, message))
+		post(session, EVENT_DONE, message);
 	else
-		interpreter_unhear(session->live, SAVING_LOOK_AGAIN_US);
-	return 0;
+		interpreter_unhear(interpreter, SAVING_LOOK_AGAIN_US);
 }
 
 /* One that waits behind a checkpoint has not begun. */
-static bool cell_runs(const struct session *session)
+static bool cell_runs(const struct session *session, const void *message)
 {
 	return session->cell && !session->freezing;
 }
 
-static int on_ask(struct session *session, struct bytes body, struct wire_fault *fault)
+static bool cell_may_ask(const struct session *session, const void *message)
 {
-	struct ask_message ask;
-	struct details details = {.ask = &ask};
-
-	if (wire_decode(&ask, &ask_message_schema, body, fault) || !cell_runs(session) || session->cell->asking)
-		return WIRE_E_FIELD;
-	session_event(session, EVENT_ASK, &details);
-	return 0;
+	return cell_runs(session, message) && !session->cell->asking;
 }
 
-static int on_call(struct session *session, struct bytes body, struct wire_fault *fault)
+static bool shown_valid(const struct session *session, const void *message)
 {
-	struct call_message call;
-	struct details details = {.call = &call};
-
-	if (wire_decode(&call, &call_message_schema, body, fault) || !cell_runs(session))
-		return WIRE_E_FIELD;
-	session_event(session, EVENT_CALL, &details);
-	return 0;
+	return bundle_valid(((const struct shown *)message)->data);
 }
 
-static int on_abandon(struct session *session, struct bytes body, struct wire_fault *fault)
+static void take_frozen(struct session *session, struct interpreter *interpreter, const void *message)
 {
-	struct abandon_message abandon;
-	struct details details = {.abandon = &abandon};
+	const struct frozen_message *frozen = message;
+	const struct interpreter *copy = session->split.copy;
 
-	if (wire_decode(&abandon, &abandon_message_schema, body, fault) || !cell_runs(session))
-		return WIRE_E_FIELD;
-	session_event(session, EVENT_ABANDON, &details);
-	return 0;
-}
-
-static int on_display(struct session *session, struct bytes body, struct wire_fault *fault)
-{
-	struct details details = {.shown = NULL};
-	struct shown shown;
-
-	if (wire_decode(&shown, &shown_schema, body, fault) || !bundle_valid(shown.data))
-		return WIRE_E_FIELD;
-	details.shown = &shown;
-	session_event(session, EVENT_DISPLAY, &details);
-	return 0;
-}
-
-static int on_told(struct session *session, struct bytes body, struct wire_fault *fault)
-{
-	struct told_message told;
-	struct details details = {.told = &told};
-
-	if (wire_decode(&told, &told_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	session_event(session, EVENT_TOLD, &details);
-	return 0;
-}
-
-static int on_frozen(struct session *session, struct bytes body, struct wire_fault *fault)
-{
-	struct frozen_message frozen;
-	struct details details = {.frozen = &frozen};
-
-	if (wire_decode(&frozen, &frozen_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	if (session->split.copy && session->split.copy->serial == frozen.serial)
-		session_event(session, EVENT_SPLIT, &details);
-	else
-		session_event(session, EVENT_FROZEN, &details);
-	return 0;
+	post(session, copy && copy->serial == frozen->serial ? EVENT_SPLIT : EVENT_FROZEN, message);
 }
 
 /* On a frozen one's channel. The fork it speaks of may be another session's, in the same family. */
-static int on_spawned(struct session *session, struct bytes body, struct wire_fault *fault)
+static void take_spawned(struct session *session, struct interpreter *interpreter, const void *message)
 {
-	struct spawned_message spawned;
-	struct details details = {.spawned = &spawned, .why = "processes or memory are scarce"};
+	const struct spawned_message *spawned = message;
+	struct details details = {.spawned = spawned, .why = "processes or memory are scarce"};
 	struct session *member;
 
-	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
-		return WIRE_E_FIELD;
 	list_for_each (member, &session->warden->tenants, tenant.node)
-		if (member->state == SESSION_RESTORING && member->live->serial == spawned.serial && !spawned.pid)
+		if (member->state == SESSION_RESTORING && member->live->serial == spawned->serial && !spawned->pid)
 			session_on_unforked(member, &details);
-		else if (member->state == SESSION_RESTORING && member->live->serial == spawned.serial)
+		else if (member->state == SESSION_RESTORING && member->live->serial == spawned->serial)
 			session_event(member, EVENT_SPAWNED, &details);
-		else if (member->successor && member->successor->serial == spawned.serial &&
+		else if (member->successor && member->successor->serial == spawned->serial &&
 			 !member->successor->adopted)
-			session_on_successor(member, spawned.pid);
-	return 0;
+			session_on_successor(member, spawned->pid);
 }
 
-static const struct {
-	const char *type;
-	enum interpreter_role role;
-	int (*fn)(struct session *session, struct bytes body, struct wire_fault *fault);
-} handlers[] = {
-	{"done", ROLE_LIVE, on_done},	    {"ask", ROLE_LIVE, on_ask},		  {"call", ROLE_LIVE, on_call},
-	{"abandon", ROLE_LIVE, on_abandon}, {"display", ROLE_LIVE, on_display},	  {"told", ROLE_LIVE, on_told},
-	{"frozen", ROLE_LIVE, on_frozen},   {"spawned", ROLE_FROZEN, on_spawned},
-};
-
-const char *session_message_type(size_t i)
+static void take_measured(struct session *session, struct interpreter *frozen, const void *message)
 {
-	static const char *const others[] = {"measured", "described"};
-
-	if (i < ARRAY_SIZE(handlers))
-		return handlers[i].type;
-	i -= ARRAY_SIZE(handlers);
-	return i < ARRAY_SIZE(others) ? others[i] : NULL;
-}
-
-static void on_measured(struct session *session, struct interpreter *frozen, struct bytes body)
-{
+	const struct measured_message *measured = message;
 	struct checkpoint *checkpoint = history_of(&session->history, frozen);
-	struct measured_message measured;
-	struct wire_fault fault;
 
-	if (!checkpoint || wire_decode(&measured, &measured_message_schema, body, &fault))
+	if (!checkpoint)
 		return;
 	/* Nobody needs it often, and it may say so all the time. */
 	peer_rest(&frozen->peer, MEASURED_REST_US);
-	checkpoint->memory = measured.memory;
+	checkpoint->memory = measured->memory;
 	session_trim_history(session);
 }
 
-/* Who asked may be another session of the family, which has it, too. */
-static void on_described(struct session *session, struct interpreter *interpreter, struct bytes body)
+/* The session that asked may be another one of the family, which has it, too. */
+static void take_described(struct session *session, struct interpreter *interpreter, const void *message)
 {
-	struct described_message described;
-	struct wire_fault fault;
 	struct session *member;
 
-	if (wire_decode(&described, &described_message_schema, body, &fault)) {
-		session_on_lost(session, interpreter, "it sent a malformed or misplaced message");
-		return;
-	}
 	list_for_each (member, &session->warden->tenants, tenant.node)
-		if (comparing_on_described(member, interpreter, &described))
+		if (comparing_on_described(member, interpreter, message))
 			return;
 	/* Nobody waits for it, or not any more. */
 	peer_rest(&interpreter->peer, MEASURED_REST_US);
 }
 
+#define LIVE (1U << ROLE_LIVE)
+#define FROZEN (1U << ROLE_FROZEN)
+
+/* What an interpreter of a role may say; whether it is well-formed and may be said now (NULL: always); and what
+ * comes of it: the event, or what is done (not NULL). */
+static const struct {
+	const char *type;
+	const struct wire_schema *schema;
+	unsigned roles;
+	bool (*valid)(const struct session *session, const void *message);
+	enum session_event event;
+	void (*take)(struct session *session, struct interpreter *interpreter, const void *message);
+} handlers[] = {
+	{"done", &done_message_schema, LIVE, done_valid, EVENT_DONE, take_done},
+	{"ask", &ask_message_schema, LIVE, cell_may_ask, EVENT_ASK, NULL},
+	{"call", &call_message_schema, LIVE, cell_runs, EVENT_CALL, NULL},
+	{"abandon", &abandon_message_schema, LIVE, cell_runs, EVENT_ABANDON, NULL},
+	{"display", &shown_schema, LIVE, shown_valid, EVENT_DISPLAY, NULL},
+	{"told", &told_message_schema, LIVE, NULL, EVENT_TOLD, NULL},
+	{"frozen", &frozen_message_schema, LIVE, NULL, EVENT_FROZEN, take_frozen},
+	{"spawned", &spawned_message_schema, FROZEN, NULL, EVENT_SPAWNED, take_spawned},
+	{"measured", &measured_message_schema, FROZEN, NULL, EVENT_FROZEN, take_measured},
+	{"described", &described_message_schema, LIVE | FROZEN, NULL, EVENT_TOLD, take_described},
+};
+
+const char *session_message_type(size_t i)
+{
+	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+}
+
+/* Whether that was well-formed, and has been done. */
+static bool take(struct session *session, struct interpreter *interpreter, size_t i, struct bytes body)
+{
+	union {
+		struct done_message done;
+		struct ask_message ask;
+		struct call_message call;
+		struct abandon_message abandon;
+		struct shown shown;
+		struct told_message told;
+		struct frozen_message frozen;
+		struct spawned_message spawned;
+		struct measured_message measured;
+		struct described_message described;
+	} message;
+	struct wire_fault fault;
+
+	if (wire_decode(&message, handlers[i].schema, body, &fault) ||
+	    (handlers[i].valid && !handlers[i].valid(session, &message)))
+		return false;
+	if (handlers[i].take)
+		handlers[i].take(session, interpreter, &message);
+	else
+		post(session, handlers[i].event, &message);
+	return true;
+}
+
 static void on_frame(struct tenant *tenant, struct interpreter *interpreter, struct bytes frame)
 {
 	struct session *session = session_of_tenant(tenant);
-	struct wire_fault fault;
 	struct wire_frame message;
 
 	/* It goes on with its cell at once, and may speak before it is known to live. */
@@ -410,21 +387,11 @@ static void on_frame(struct tenant *tenant, struct interpreter *interpreter, str
 		session_on_lost(session, interpreter, "it sent a malformed frame");
 		return;
 	}
-	if (interpreter->role == ROLE_FROZEN && bytes_is(message.type, "measured")) {
-		fault_at("interpreter", "measured", bytes_of(session->id));
-		on_measured(session, interpreter, message.body);
-		return;
-	}
-	if (bytes_is(message.type, "described")) {
-		fault_at("interpreter", "described", bytes_of(session->id));
-		on_described(session, interpreter, message.body);
-		return;
-	}
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if (handlers[i].role != interpreter->role || !bytes_is(message.type, handlers[i].type))
+		if (!(handlers[i].roles & 1U << interpreter->role) || !bytes_is(message.type, handlers[i].type))
 			continue;
 		fault_at("interpreter", handlers[i].type, bytes_of(session->id));
-		if (handlers[i].fn(session, message.body, &fault))
+		if (!take(session, interpreter, i, message.body))
 			session_on_lost(session, interpreter, "it sent a malformed or misplaced message");
 		return;
 	}

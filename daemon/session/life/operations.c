@@ -27,7 +27,7 @@ static void reply_state(struct session *session, bool back)
 	msgpack_sbuffer effects;
 
 	msgpack_sbuffer_init(&effects);
-	if (back && (session->effects.n > 0 || session->effects.dropped > 0))
+	if (back && (session->effects.entries.n > 0 || session->effects.dropped > 0))
 		reply.effects_more = effects_put(&session->effects, reply.cell, EFFECTS_FOREVER, &effects);
 	reply.effects = wire_bytes(&effects);
 	if (back) {

@@ -381,7 +381,6 @@ void session_restore_after_files(struct session *session, const struct details *
 
 void session_restore_after_sweep(struct session *session, const struct details *details)
 {
-	(void)details;
 	/* Before something was scarce, the files were brought back. */
 	if (event_now() < session->scarce_until || !filing_bring(session))
 		session_restore_after_files(session, details);

@@ -34,15 +34,12 @@ static const char *const event_names[_SESSION_EVENT_N] = {
 
 static void ignore(struct session *session, const struct details *details)
 {
-	(void)session;
-	(void)details;
 }
 
 static void start_idle(struct session *session, const struct details *details)
 {
 	int r;
 
-	(void)details;
 	session->live = warden_first(session->warden);
 	r = session->live ? interpreter_attach(session->live, &session->tenant) : -ESRCH;
 	if (r) {
@@ -101,7 +98,6 @@ static void run_next(struct session *session, const struct details *details)
 	struct cell *cell;
 	int r;
 
-	(void)details;
 	if (session->live->signals_unanswered > 0 || session->exited || filing_waits(session))
 		return;
 	cell = container_of(list_first(&session->queue), struct cell, node);
@@ -249,7 +245,6 @@ static void pass_display(struct session *session, const struct details *details)
 
 static void kill_slow_freeze(struct session *session, const struct details *details)
 {
-	(void)details;
 	log_warn(session->name, "its interpreter does not answer between two cells: killed");
 	session_kill_interpreter(session, "violation");
 }
@@ -282,7 +277,6 @@ static void time_out(struct session *session, const struct details *details)
 
 static void kill_after_grace(struct session *session, const struct details *details)
 {
-	(void)details;
 	log_info(session->name, "cell %" PRIu64 " did not end when interrupted: killed", session->cell->number);
 	session_kill_interpreter(session, "timeout");
 }
@@ -296,7 +290,6 @@ static void kill_lost(struct session *session, const struct details *details)
 /* A closed channel is the first sign of a death. If no death follows, a cell has closed it. */
 static void expect_exit(struct session *session, const struct details *details)
 {
-	(void)details;
 	session->state = SESSION_KILLING;
 	session->kill_cause = NULL;
 	timer_clear(session_loop(session), &session->idle);
@@ -313,7 +306,6 @@ static void kill_full(struct session *session, const struct details *details)
 			    " bytes allows: killed; delete some before anything else\n",
 			    limit);
 
-	(void)details;
 	log_info(session->name, "its files take more than workspace_size = %" PRIu64 ": its interpreter is killed",
 		 limit);
 	interpreter_drain(session->live);
@@ -323,7 +315,6 @@ static void kill_full(struct session *session, const struct details *details)
 
 static void kill_for_reset(struct session *session, const struct details *details)
 {
-	(void)details;
 	session_refuse_work(session, "the session was reset");
 	session_replace(session, NULL, "reset");
 }
@@ -332,26 +323,22 @@ static void kill_for_reset(struct session *session, const struct details *detail
  * the death of an interpreter, from whatever cause: the interpreter after it is fresh. */
 static void reset_afterwards(struct session *session, const struct details *details)
 {
-	(void)details;
 	session_refuse_work(session, "the session was reset");
 }
 
 static void refuse_reset(struct session *session, const struct details *details)
 {
-	(void)details;
 	session_refuse_resets(session);
 }
 
 static void reset_before_start(struct session *session, const struct details *details)
 {
-	(void)details;
 	session_refuse_work(session, "the session was reset");
 	session_answer_resets(session, false);
 }
 
 static void kill_or_give_up(struct session *session, const struct details *details)
 {
-	(void)details;
 	if (!session->kill_cause) {
 		log_warn(session->name, "its interpreter lives without a channel: killed");
 		session_kill_interpreter(session, "violation");
@@ -363,13 +350,11 @@ static void kill_or_give_up(struct session *session, const struct details *detai
 
 static void wait_no_longer(struct session *session, const struct details *details)
 {
-	(void)details;
 	(void)parts_late(session);
 }
 
 static void hurry(struct session *session, const struct details *details)
 {
-	(void)details;
 	if (parts_late(session))
 		return;
 	log_info(session->name, "its interpreter did not answer a question: killed");
@@ -391,7 +376,6 @@ static void finish_answer(struct session *session, const struct details *details
 
 static void end_unswept(struct session *session, const struct details *details)
 {
-	(void)details;
 	if (parts_late(session))
 		return;
 	if (session->successor && !session->successor->adopted) {
@@ -405,7 +389,6 @@ static void end_unswept(struct session *session, const struct details *details)
 /* If a reset has come meanwhile, it follows when the checkpoint is made. */
 static void freeze(struct session *session, const struct details *details)
 {
-	(void)details;
 	if (!session->exited)
 		session_freeze(session);
 }
@@ -436,7 +419,6 @@ static void finish_closing(struct session *session, const struct details *detail
 {
 	_cleanup_(fd_closep) int branches = -1;
 
-	(void)details;
 	if (session->workspace && session->warden->keep == WORKSPACE_DELETE && !workspace_is_shared(session) &&
 	    file_directory(&branches, session->warden->directory, ".branches") == 0)
 		errand_remove_from(branches, session->workspace);

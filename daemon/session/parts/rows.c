@@ -3,44 +3,25 @@
 
 #include "vault/records.h"
 
-/* ---- lists of records, written once: the journal and effects ---- */
+/* ---- the journal ---- */
 
-#define LIST_PART(list)                                                                                            \
-	static void list##_start(struct session *session)                                                          \
-	{                                                                                                          \
-		list##_init(&session->list);                                                                       \
-	}                                                                                                          \
-	static void list##_stop(struct session *session)                                                           \
-	{                                                                                                          \
-		list##_deinit(&session->list);                                                                     \
-	}                                                                                                          \
-	static int list##_write_due(struct session *session, struct ledger *ledger)                                \
-	{                                                                                                          \
-		return session->list.due ? list##_write(&session->list, ledger, session->tenant.number) : 0;       \
-	}                                                                                                          \
-	static void list##_write_again(struct session *session)                                                    \
-	{                                                                                                          \
-		list##_rewrite(&session->list);                                                                    \
-	}                                                                                                          \
-	static uint64_t list##_alive(const struct session *session)                                                \
-	{                                                                                                          \
-		return session->list.size + session->list.n * LEDGER_RECORD_OVERHEAD;                              \
-	}                                                                                                          \
-	static void list##_branch(struct session *session, const struct session *parent,                           \
-				  const struct checkpoint *from)                                                   \
-	{                                                                                                          \
-		list##_copy(&session->list, &parent->list, session->n_cells);                                      \
-	}                                                                                                          \
-	static void list##_take(struct session *session, const void *record)                                       \
-	{                                                                                                          \
-		list##_read(&session->list, record);                                                               \
-	}
-#define LIST_HOOKS(list)                                                                                           \
-	.name = #list, .init = list##_start, .deinit = list##_stop, .on_branch = list##_branch,                    \
-	.write = list##_write_due, .rewrite = list##_write_again, .alive = list##_alive, .read = list##_take
+static void journal_on_branch(struct session *session, const struct session *parent, const struct checkpoint *from)
+{
+	journal_copy(&session->journal, &parent->journal, session->n_cells);
+}
 
-LIST_PART(journal)
-static const struct part journal_part = {LIST_HOOKS(journal), .schema = &entry_record_schema};
+static void journal_on_read(struct session *session, const void *record)
+{
+	journal_take(&session->journal, record, true);
+}
+
+static const struct part journal_part = {.name = "journal",
+					 .on_branch = journal_on_branch,
+					 .schema = &entry_record_schema,
+					 .list = offsetof(struct session, journal),
+					 .read = journal_on_read};
+
+/* ---- effects ---- */
 
 #define EFFECTS_VALUES(F, m)                                                                                       \
 	F(m, UINT, dropped, OPTIONAL)                                                                              \
@@ -68,9 +49,23 @@ static int effects_part_take(struct session *session, struct bytes value)
 	return 0;
 }
 
-LIST_PART(effects)
-static const struct part effects_part = {LIST_HOOKS(effects), .schema = &effect_record_schema,
-					 .put = effects_part_put, .take = effects_part_take};
+static void effects_on_branch(struct session *session, const struct session *parent, const struct checkpoint *from)
+{
+	effects_copy(&session->effects, &parent->effects, session->n_cells);
+}
+
+static void effects_on_read(struct session *session, const void *record)
+{
+	effects_add(&session->effects, record, true);
+}
+
+static const struct part effects_part = {.name = "effects",
+					 .on_branch = effects_on_branch,
+					 .put = effects_part_put,
+					 .take = effects_part_take,
+					 .schema = &effect_record_schema,
+					 .list = offsetof(struct session, effects.entries),
+					 .read = effects_on_read};
 
 /* ---- all ---- */
 
