@@ -146,9 +146,6 @@ int verb_checkpoints(struct cli *cli)
 {
 	static const table_row heads = {"CELL", "NAME", "AGE", "MEMORY", "FILES"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	struct lair_checkpoint checkpoint;
-	size_t cursor = 0;
-	json_t *array;
 	int r;
 
 	r = cli_wait(cli, lair_checkpoints(cli->lair, &call, cli->args[0]), &call);
@@ -158,8 +155,6 @@ int verb_checkpoints(struct cli *cli)
 		table_print(heads, lair_checkpoint_list(call), checkpoint_row);
 		return 0;
 	}
-	array = json_array();
-	while (lair_next_checkpoint(lair_checkpoint_list(call), &cursor, &checkpoint))
-		json_array_append_new(array, json_checkpoint(&checkpoint));
-	return json_print(json_pack("{s:s, s:o}", "session", cli->args[0], "checkpoints", array));
+	return json_print(json_pack("{s:s, s:o}", "session", cli->args[0], "checkpoints",
+				    json_checkpoints(lair_checkpoint_list(call))));
 }

@@ -269,9 +269,6 @@ int verb_results(struct cli *cli)
 	static const table_row heads = {"CELL", "STATE", "RETURNCODE", "AGE", "SIZE", "KEY"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	const char *session = cli->n_args ? cli->args[0] : NULL;
-	struct lair_kept kept;
-	size_t cursor = 0;
-	json_t *array;
 	int r;
 
 	r = cli_wait(cli, lair_results(cli->lair, &call, session), &call);
@@ -281,10 +278,8 @@ int verb_results(struct cli *cli)
 		table_print(heads, lair_result_list(call), kept_row);
 		return 0;
 	}
-	array = json_array();
-	while (lair_next_kept(lair_result_list(call), &cursor, &kept))
-		json_array_append_new(array, json_kept(&kept));
-	return json_print(json_pack("{s:s?, s:o}", "session", session, "results", array));
+	return json_print(
+		json_pack("{s:s?, s:o}", "session", session, "results", json_kept(lair_result_list(call))));
 }
 
 /* An empty cell that needs them. */

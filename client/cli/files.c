@@ -6,20 +6,24 @@
 
 #include <limits.h>
 
-static void files_take(const struct cli *cli, struct lair_items files, json_t *array)
+static void files_print(struct lair_items files)
 {
 	char kind[16], name[NAME_MAX + 1], size[HUMAN_SIZE], date[HUMAN_SIZE];
 	struct lair_file file;
 	size_t cursor = 0;
 
-	while (lair_next_file(files, &cursor, &file)) {
-		if (cli->json)
-			json_array_append_new(array, json_file(&file));
-		else
-			printf("%-9s  %10s  %s  %s\n", text_tamed(kind, sizeof(kind), file.kind),
-			       text_is(file.kind, "file") ? human_bytes(size, file.size) : "-",
-			       human_date(date, file.modified), text_tamed(name, sizeof(name), file.name));
-	}
+	while (lair_next_file(files, &cursor, &file))
+		printf("%-9s  %10s  %s  %s\n", text_tamed(kind, sizeof(kind), file.kind),
+		       text_is(file.kind, "file") ? human_bytes(size, file.size) : "-",
+		       human_date(date, file.modified), text_tamed(name, sizeof(name), file.name));
+}
+
+static void files_add(json_t *array, struct lair_items files)
+{
+	json_t *more = json_files(files);
+
+	json_array_extend(array, more);
+	json_decref(more);
 }
 
 int verb_files(struct cli *cli)
@@ -38,7 +42,10 @@ int verb_files(struct cli *cli)
 			return cli_trouble(cli, r);
 		}
 		files.after = lair_listing(call)->next;
-		files_take(cli, lair_listing(call)->files, array);
+		if (cli->json)
+			files_add(array, lair_listing(call)->files);
+		else
+			files_print(lair_listing(call)->files);
 	} while (files.after);
 	if (cli->json)
 		return json_print(json_pack("{s:s, s:o}", "session", cli->args[0], "files", array));

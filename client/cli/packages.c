@@ -51,22 +51,11 @@ static bool set_row(struct lair_items items, size_t *cursor, table_row row)
 	return true;
 }
 
-static json_t *list_json(struct lair_items items)
-{
-	json_t *list = json_array();
-	struct lair_text item;
-	size_t cursor = 0;
-
-	while (lair_next_text(items, &cursor, &item))
-		json_array_append_new(list, json_text(item));
-	return list;
-}
-
 static json_t *set_json(const struct lair_package_set *set)
 {
 	json_t *it = json_pack("{s:o, s:f, s:b, s:o, s:o}", "set", json_text(set->set), "made", set->made, "used",
-			       (int)set->used, "projects", list_json(set->projects), "sessions",
-			       list_json(set->sessions));
+			       (int)set->used, "projects", json_texts(set->projects), "sessions",
+			       json_texts(set->sessions));
 
 	if (set->size)
 		json_object_set_new(it, "size", json_integer((json_int_t)set->size));

@@ -7,24 +7,10 @@
 /* Of a line of the table; the JSON has all. */
 #define VALUE_SIZE 160
 
-static json_t *change_json(const struct lair_change *change)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "change", json_text(change->change), "profile",
-			 json_text(change->profile), "setting", json_text(change->setting), "before",
-			 json_text(change->before), "after", json_text(change->after), "restart",
-			 (int)change->restart);
-}
-
 static int reloaded_json(const struct lair_reloaded *reloaded)
 {
-	json_t *changes = json_array();
-	struct lair_change change;
-	size_t cursor = 0;
-
-	while (lair_next_change(reloaded->changes, &cursor, &change))
-		json_array_append_new(changes, change_json(&change));
-	return json_print(
-		json_pack("{s:b, s:o, s:o}", "reloaded", 1, "path", json_text(reloaded->path), "changes", changes));
+	return json_print(json_pack("{s:b, s:o, s:o}", "reloaded", 1, "path", json_text(reloaded->path), "changes",
+				    json_changes(reloaded->changes)));
 }
 
 /* On one line, "empty" if there is nothing. */

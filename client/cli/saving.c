@@ -79,9 +79,6 @@ static int saves_list(struct cli *cli)
 {
 	static const table_row heads = {"SESSION", "SAVED", "EXPIRES", "SIZE", "NAMES", "BEFORE", "DAMAGED"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	struct lair_save save;
-	size_t cursor = 0;
-	json_t *array;
 	int r;
 
 	r = cli_wait(cli, lair_saves(cli->lair, &call, NULL), &call);
@@ -91,10 +88,7 @@ static int saves_list(struct cli *cli)
 		table_print(heads, lair_save_list(call), save_row);
 		return 0;
 	}
-	array = json_array();
-	while (lair_next_save(lair_save_list(call), &cursor, &save))
-		json_array_append_new(array, json_save(&save));
-	return json_print(json_pack("{s:o}", "saves", array));
+	return json_print(json_pack("{s:o}", "saves", json_saves(lair_save_list(call))));
 }
 
 static int saves_show(struct cli *cli)

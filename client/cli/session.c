@@ -258,9 +258,6 @@ int verb_ls(struct cli *cli)
 			       more = {"SESSION", "PROFILE", "STATE", "IDLE", "CELLS",	  "CHECKPOINTS",
 				       "MEMORY",  "OWNER",   "CPU",   "DISK", "PROCESSES"};
 	_cleanup_(call_freep) struct lair_call *call = NULL;
-	struct lair_session session;
-	size_t cursor = 0;
-	json_t *array;
 	int r;
 
 	r = cli_wait(cli, lair_list(cli->lair, &call), &call);
@@ -270,8 +267,5 @@ int verb_ls(struct cli *cli)
 		table_print(cli->longer ? more : heads, lair_sessions(call), cli->longer ? long_row : session_row);
 		return 0;
 	}
-	array = json_array();
-	while (lair_next_session(lair_sessions(call), &cursor, &session))
-		json_array_append_new(array, json_session(&session));
-	return json_print(json_pack("{s:o}", "sessions", array));
+	return json_print(json_pack("{s:o}", "sessions", json_sessions(lair_sessions(call))));
 }

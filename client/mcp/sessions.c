@@ -100,17 +100,14 @@ static void on_compared(struct request *request, struct lair_call *call)
 	const struct lair_difference *difference = lair_difference(call);
 	uint64_t more = difference->files_more + difference->variables_more;
 	struct lair_variable_difference variable;
-	json_t *unsure = json_array();
+	json_t *unsure = json_texts(difference->unsure);
 	struct lair_file_difference file;
-	struct lair_text name;
 	size_t cursor = 0;
 
 	while (lair_next_file_difference(difference->files, &cursor, &file))
 		json_array_append_new(files, file_change(&file));
 	for (cursor = 0; lair_next_variable_difference(difference->variables, &cursor, &variable);)
 		json_array_append_new(variables, variable_change(&variable));
-	for (cursor = 0; lair_next_text(difference->unsure, &cursor, &name);)
-		json_array_append_new(unsure, json_text(name));
 	json_object_set_new(structured, "since_cell", json_integer((json_int_t)difference->since));
 	json_object_set_new(structured, "until_cell", json_integer((json_int_t)difference->until));
 	json_object_set_new(structured, "file_changes", files);

@@ -640,23 +640,10 @@ void v1_attach_key(struct exchange *exchange)
 
 static void results_done(struct exchange *exchange)
 {
-	json_t *array = json_array();
-	struct lair_kept kept;
-	size_t cursor = 0;
-
-	while (lair_next_kept(lair_result_list(exchange->call), &cursor, &kept))
-		json_array_append_new(array, json_kept(&kept));
-	answer_json(exchange, 200, json_pack("{s:o}", "results", array));
+	answer_json(exchange, 200, json_pack("{s:o}", "results", json_kept(lair_result_list(exchange->call))));
 }
 
-void v1_results(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange, lair_results(lair, &exchange->call, session), results_done);
-}
+SESSION_HANDLER(v1_results, results_done, lair_results(lair, &exchange->call, session))
 
 /* ---- its input ---- */
 

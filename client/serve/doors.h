@@ -32,6 +32,17 @@ bool profile_of(struct exchange *exchange, const char *profile, const char **pro
 /* sessions.c: the session of the path, in laird, and the tenant's connection; NULL after the exchange has been
  * answered. */
 struct lair *session_lair(struct exchange *exchange, const char **sessionp);
+/* A handler that makes one request about that session: an expression in which @exchange, @lair and @session are
+ * known. */
+#define SESSION_HANDLER(name, done, ...)                                                                           \
+	void name(struct exchange *exchange)                                                                       \
+	{                                                                                                          \
+		const char *session;                                                                               \
+		struct lair *lair = session_lair(exchange, &session);                                              \
+                                                                                                                   \
+		if (lair)                                                                                          \
+			exchange_wait(exchange, __VA_ARGS__, done);                                                \
+	}
 /* For exchange_wait: the answer is empty. */
 void empty_done(struct exchange *exchange);
 

@@ -30,14 +30,9 @@ static struct lair_text path_needed(struct exchange *exchange)
 static void files_done(struct exchange *exchange)
 {
 	const struct lair_listing *listing = lair_listing(exchange->call);
-	json_t *array = json_array();
-	struct lair_file file;
-	size_t cursor = 0;
 
-	while (lair_next_file(listing->files, &cursor, &file))
-		json_array_append_new(array, json_file(&file));
 	answer_json(exchange, 200,
-		    json_pack("{s:o, s:o}", "files", array, "next",
+		    json_pack("{s:o, s:o}", "files", json_files(listing->files), "next",
 			      listing->next ? json_integer((json_int_t)listing->next) : json_null()));
 }
 

@@ -16,14 +16,7 @@ static void vars_done(struct exchange *exchange)
 	answer_json(exchange, 200, discreet(exchange, json_variables(lair_variables(exchange->call))));
 }
 
-void v1_vars(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange, lair_vars(lair, &exchange->call, session, NULL), vars_done);
-}
+SESSION_HANDLER(v1_vars, vars_done, lair_vars(lair, &exchange->call, session, NULL))
 
 void v1_forget(struct exchange *exchange)
 {
@@ -39,17 +32,9 @@ static void complete_done(struct exchange *exchange)
 	answer_json(exchange, 200, json_completions(lair_completions(exchange->call)));
 }
 
-void v1_complete(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange,
-			      lair_complete(lair, &exchange->call, session, code_of(exchange),
-					    (uint64_t)exchange_number(exchange, "cursor")),
-			      complete_done);
-}
+SESSION_HANDLER(v1_complete, complete_done,
+		lair_complete(lair, &exchange->call, session, code_of(exchange),
+			      (uint64_t)exchange_number(exchange, "cursor")))
 
 static void inspect_done(struct exchange *exchange)
 {
@@ -74,16 +59,8 @@ static void history_done(struct exchange *exchange)
 	answer_json(exchange, 200, json_pack("{s:o}", "cells", json_history(lair_past_cells(exchange->call))));
 }
 
-void v1_history(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange,
-			      lair_history(lair, &exchange->call, session, exchange_query_number(exchange, "n")),
-			      history_done);
-}
+SESSION_HANDLER(v1_history, history_done,
+		lair_history(lair, &exchange->call, session, exchange_query_number(exchange, "n")))
 
 static void stray_done(struct exchange *exchange)
 {
@@ -96,14 +73,7 @@ static void stray_done(struct exchange *exchange)
 	answer_json(exchange, 200, document);
 }
 
-void v1_stray(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange, lair_stray(lair, &exchange->call, session), stray_done);
-}
+SESSION_HANDLER(v1_stray, stray_done, lair_stray(lair, &exchange->call, session))
 
 /* ---- about code alone ---- */
 

@@ -98,14 +98,7 @@ static void shutdown_done(struct exchange *exchange)
 	answer_empty(exchange, 204);
 }
 
-void v1_shutdown(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange, lair_shutdown(lair, &exchange->call, session), shutdown_done);
-}
+SESSION_HANDLER(v1_shutdown, shutdown_done, lair_shutdown(lair, &exchange->call, session))
 
 static void interrupt_done(struct exchange *exchange)
 {
@@ -158,14 +151,7 @@ static void save_done(struct exchange *exchange)
 	answer_json(exchange, 200, json_saved(exchange_path(exchange, "id"), lair_saved(exchange->call)));
 }
 
-void v1_save(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange, lair_save(lair, &exchange->call, session), save_done);
-}
+SESSION_HANDLER(v1_save, save_done, lair_save(lair, &exchange->call, session))
 
 static void load_done(struct exchange *exchange)
 {
@@ -222,20 +208,6 @@ static void saved_done(struct exchange *exchange)
 		answer_problem(exchange, 410, "gone", "nothing is saved of that session");
 }
 
-void v1_saved(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
+SESSION_HANDLER(v1_saved, saved_done, lair_saves(lair, &exchange->call, session))
 
-	if (lair)
-		exchange_wait(exchange, lair_saves(lair, &exchange->call, session), saved_done);
-}
-
-void v1_unsave(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange, lair_unsave(lair, &exchange->call, session), empty_done);
-}
+SESSION_HANDLER(v1_unsave, empty_done, lair_unsave(lair, &exchange->call, session))

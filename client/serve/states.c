@@ -9,87 +9,35 @@ static void state_done(struct exchange *exchange)
 	answer_json(exchange, 200, json_state(exchange_path(exchange, "id"), lair_state(exchange->call)));
 }
 
-void v1_checkpoint(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange,
-			      lair_checkpoint(lair, &exchange->call, session, exchange_string(exchange, "name")),
-			      state_done);
-}
+SESSION_HANDLER(v1_checkpoint, state_done,
+		lair_checkpoint(lair, &exchange->call, session, exchange_string(exchange, "name")))
 
 static void checkpoints_done(struct exchange *exchange)
 {
-	json_t *array = json_array();
-	struct lair_checkpoint checkpoint;
-	size_t cursor = 0;
-
-	while (lair_next_checkpoint(lair_checkpoint_list(exchange->call), &cursor, &checkpoint))
-		json_array_append_new(array, json_checkpoint(&checkpoint));
-	answer_json(exchange, 200, json_pack("{s:o}", "checkpoints", array));
+	answer_json(exchange, 200,
+		    json_pack("{s:o}", "checkpoints", json_checkpoints(lair_checkpoint_list(exchange->call))));
 }
 
-void v1_checkpoints(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
+SESSION_HANDLER(v1_checkpoints, checkpoints_done, lair_checkpoints(lair, &exchange->call, session))
 
-	if (lair)
-		exchange_wait(exchange, lair_checkpoints(lair, &exchange->call, session), checkpoints_done);
-}
+SESSION_HANDLER(v1_drop, empty_done, lair_drop(lair, &exchange->call, session, exchange_path(exchange, "name")))
 
-void v1_drop(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
+SESSION_HANDLER(v1_restore, state_done,
+		lair_restore(lair, &exchange->call, session, exchange_string(exchange, "name"),
+			     exchange_flag(exchange, "keep_files")))
 
-	if (lair)
-		exchange_wait(exchange, lair_drop(lair, &exchange->call, session, exchange_path(exchange, "name")),
-			      empty_done);
-}
-
-void v1_restore(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange,
-			      lair_restore(lair, &exchange->call, session, exchange_string(exchange, "name"),
-					   exchange_flag(exchange, "keep_files")),
-			      state_done);
-}
-
-void v1_undo(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange,
-			      lair_undo(lair, &exchange->call, session, (uint64_t)exchange_number(exchange, "n"),
-					exchange_flag(exchange, "keep_files")),
-			      state_done);
-}
+SESSION_HANDLER(v1_undo, state_done,
+		lair_undo(lair, &exchange->call, session, (uint64_t)exchange_number(exchange, "n"),
+			  exchange_flag(exchange, "keep_files")))
 
 static void diff_done(struct exchange *exchange)
 {
 	answer_json(exchange, 200, json_difference(exchange_path(exchange, "id"), lair_difference(exchange->call)));
 }
 
-void v1_diff(struct exchange *exchange)
-{
-	const char *session;
-	struct lair *lair = session_lair(exchange, &session);
-
-	if (lair)
-		exchange_wait(exchange,
-			      lair_diff(lair, &exchange->call, session, exchange_query(exchange, "since"),
-					exchange_query(exchange, "until")),
-			      diff_done);
-}
+SESSION_HANDLER(v1_diff, diff_done,
+		lair_diff(lair, &exchange->call, session, exchange_query(exchange, "since"),
+			  exchange_query(exchange, "until")))
 
 static void branch_done(struct exchange *exchange)
 {
