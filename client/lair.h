@@ -57,10 +57,10 @@ enum lair_e {
 	/* Errors of the client itself. */
 	LAIR_E_NO_DAEMON, /* nothing answers on the socket */
 	LAIR_E_START,	  /* a daemon could not be started */
-	LAIR_E_LOST,	  /* the daemon has ended, or does not answer any more; nobody knows whether it has done the
-			     request. If only the connection ends, it is made again, and requests go on; but for pieces
-			     of files it is this error */
-	LAIR_E_PROTOCOL,  /* the process that answers does not speak the protocol */
+	LAIR_E_LOST,	 /* the daemon has ended, or does not answer any more; it is unknown whether it has done the
+			    request. If only the connection ends, it is made again, and requests continue, except
+			    pieces of files, which get this error */
+	LAIR_E_PROTOCOL, /* the process that answers does not speak the protocol */
 };
 
 /* The name of the code in the protocol, such as "no_session" for LAIR_E_NO_SESSION; "error" if there is none.
@@ -70,7 +70,7 @@ const char *lair_code(int error);
 /* For timeouts, which are in seconds. 0 looks once and does not wait. */
 #define LAIR_FOREVER (-1.0)
 
-/* Text or bytes that somebody else owns, not terminated. data == NULL: absent. */
+/* Borrowed text or bytes, not terminated. data == NULL: absent. */
 struct lair_text {
 	const char *data;
 	size_t size;
@@ -126,8 +126,8 @@ bool lair_started(const struct lair *lair);
  * handle closes it. It is a new one after every lair_connect. */
 int lair_fd(const struct lair *lair);
 
-/* Process what has arrived, up to a batch, without blocking, and run the callbacks of its calls. Returns 0,
- * LAIR_E_LOST (every call has ended) or -errno. */
+/* Process the messages that have arrived, up to a batch, without blocking, and run the callbacks of its calls.
+ * Returns 0, LAIR_E_LOST (every call has ended) or -errno. */
 int lair_process(struct lair *lair);
 
 /* ---- requests ----
@@ -162,7 +162,7 @@ struct lair_exec {
 	const char *const *argv; /* sys.argv for this cell only, ended by NULL; NULL: as it is */
 	const char *notebook;	 /* how a notebook wants it run, in JSON: proto/PROTOCOL.md, "Cells of notebooks" */
 	/* Projects that are installed in the session before the cell runs, each with its versions ("polars",
-	 * "duckdb==1.*"), ended by NULL; or NULL. The cell's time stands still meanwhile. */
+	 * "duckdb==1.*"), ended by NULL; or NULL. The cell's time limit does not run meanwhile. */
 	const char *const *packages;
 	uint64_t birth; /* run the cell only in the session of this birth (lair_result has it); 0: in any.
 			   LAIR_E_GONE: that session has ended */
@@ -179,7 +179,7 @@ struct lair_exec {
 	 * does for a cell, such as installing packages, still ask here for approval: on_held. */
 	const struct lair_function *functions;
 	size_t n_functions;
-	bool again; /* a call of a function with an effect may repeat what was done before */
+	bool again; /* a call of a function with an effect may repeat a call that was rolled back */
 	void (*on_call)(struct lair_call *call, struct lair_calling *calling, void *userdata);
 	void (*on_cancel)(struct lair_call *call, uint64_t number, void *userdata);
 	void (*on_held)(struct lair_call *call, const struct lair_waiting *waiting, void *userdata);
@@ -191,7 +191,7 @@ struct lair_point {
 	uint64_t out, err, displays;
 };
 
-/* The result of a cell that somebody else started, or one that was fetched before: by its number or its key. Waits
+/* The result of a cell that another program started, or that was fetched before, by its number or its key. Waits
  * until there is a result. Its output comes from the beginning, as far as it is kept. LAIR_E_GONE: the result is
  * unknown or expired. */
 struct lair_attach {
@@ -220,7 +220,7 @@ int lair_open(struct lair *lair, struct lair_call **callp, const char *session, 
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec);
 int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);
 /* Have the output since @from once more, of a pending call of lair_attach: it comes to on_output and on_display,
- * after what is on its way already, and new output goes on behind it. */
+ * after the output that is on its way, and before new output. */
 int lair_repeat(struct lair_call *attach, struct lair_point from);
 /* The cells that lair_attach can get: those of @session, or the user's own one-shots. */
 int lair_results(struct lair *lair, struct lair_call **callp, const char *session);
@@ -310,16 +310,16 @@ struct lair_branch {
 	/* Its files: its own, which are those of its state; or the same as @session's. Neither: its own, if the
 	 * profile has files = restore. LAIR_E_TOO_LARGE: then they are not all kept. */
 	bool files, share;
-	/* Begin in the middle of the cell that @session runs, which waits for calls: both go on with it. The answer
-	 * has the key of the branch's own. */
+	/* Begin in the middle of the cell that @session runs, which waits for calls: both sessions continue it. The
+	 * answer has the key of the branch's own. */
 	bool at_call;
 };
 
 /* Keep the present state. If it has a @name (else NULL), it is forgotten only to make room in memory. */
 int lair_checkpoint(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
 int lair_checkpoints(struct lair *lair, struct lair_call **callp, const char *session);
-/* @name: the name of a checkpoint, or the number of a cell for the state after it. @keep_files: the files stay as
- * they are, else they are brought back with the state. */
+/* @name: the name of a checkpoint, or the number of a cell for the state after it. @keep_files: the files are
+ * unchanged, else they are restored with the state. */
 int lair_restore(struct lair *lair, struct lair_call **callp, const char *session, const char *name,
 		 bool keep_files);
 int lair_drop(struct lair *lair, struct lair_call **callp, const char *session, const char *name);
@@ -333,7 +333,7 @@ int lair_diff(struct lair *lair, struct lair_call **callp, const char *session, 
 	      const char *until);
 
 /* Files of a session. Paths are bytes, in its workspace. Each request moves a piece of one file, or lists a part
- * of one directory. The answer says how the next request goes on. Cells may run meanwhile. */
+ * of one directory. The answer says where the next request continues. Cells may run meanwhile. */
 #define LAIR_PIECE ((size_t)1 << 20) /* the largest piece */
 
 struct lair_files_of {
@@ -375,27 +375,27 @@ int lair_copy_in(struct lair *lair, struct lair_call **callp, const struct lair_
 
 /* ---- functions ----
  *
- * What an exec offers, its cell may call as tools.NAME(...). Each call comes to on_call as a struct lair_calling,
- * which belongs to the program until it is answered: at once, or later, by any thread. Meanwhile the cell waits,
- * and its time stands still.
+ * The cell of an exec may call the exec's functions as tools.NAME(...). Each call comes to on_call as a struct
+ *lair_calling, which belongs to the program until it is answered: at once, or later, by any thread. Meanwhile the
+ *cell waits, and its time limit does not run.
  *
  *	static void on_call(struct lair_call *call, struct lair_calling *calling, void *userdata)
  *	{
  *		struct lair_text arguments = lair_calling_arguments(calling);    -- {"a": 2, "b": 3}
  *
  *		if (lair_return(calling, lair_text("5")))
- *			lair_raise(calling, "ValueError", "that is no JSON");
+ *			lair_raise(calling, "ValueError", "that is not JSON");
  *	}
  *
  * Each call comes once, even if the connection is made again meanwhile, or the daemon's router dies. If the program
- * itself ends, another one can answer: lair_attach gives it what is out. */
+ * itself ends, another one can answer: lair_attach gives it the open calls. */
 
 struct lair_function {
 	const char *name;	      /* a name of Python; with dots: in a namespace */
 	const char *schema, *returns; /* JSON Schema of the arguments and of the value; NULL: anything */
 	const char *doc;	      /* the first line is its summary */
 	bool effect;		      /* it changes something, so it is not repeated in silence after going back */
-	bool ask;		      /* somebody must approve each call: on_held */
+	bool ask;		      /* a person must approve each call: on_held */
 	bool caution;		      /* the same, unless the profile's functions_allow names it */
 	double timeout;		      /* seconds for one call; 0: the profile's call_timeout */
 	const char *server, *tool;    /* the names that an MCP server has for itself and for its tool, or NULL */
@@ -415,7 +415,8 @@ struct lair_text lair_calling_key(const struct lair_calling *calling);
 bool lair_calling_cancelled(const struct lair_calling *calling);
 
 /* Answer a call. These may be used by any thread, also inside callbacks. 0: @calling is taken, and the answer is on
- * its way, or the cell waits for none. -EINVAL (@value is no JSON, or no msgpack) and -ENOMEM: nothing is done, and
+ * its way, or the cell waits for none. -EINVAL (@value is not JSON, or not msgpack) and -ENOMEM: nothing is done,
+ * and
  * @calling is still the program's. If the daemon does not take a value, because it is too large for example, the
  * cell gets an error that says so. */
 int lair_return(struct lair_calling *calling, struct lair_text value);	      /* JSON; absent: null */
@@ -424,23 +425,24 @@ int lair_return_packed(struct lair_calling *calling, struct lair_text value); /*
  * tools.FunctionError. */
 int lair_raise(struct lair_calling *calling, const char *name, const char *text);
 
-/* Put a call aside, since it may take hours: "Anna has been asked". It may be answered as before, or by anybody of
- * this user with lair_answer_call, also if this program ends. Returns as lair_return, but does not take @calling.
+/* Put a call aside, since it may take hours: "Anna has been asked". It may be answered as before, or by any program
+ * of this user with lair_answer_call, also if this program ends. Returns as lair_return, but does not take
+ * @calling.
  */
 int lair_hold(struct lair_calling *calling, const char *why);
 
-/* Leave a call to somebody else, unanswered. To free one that was not answered is nothing else. NULL is fine.
+/* Leave a call unanswered, for another program to answer. To free an unanswered call is the same. NULL is fine.
  * Returns NULL. */
 struct lair_calling *lair_calling_free(struct lair_calling *calling);
 
-/* on_cancel: the cell waits no longer for call @number, since it was interrupted, somebody else has answered, or
- * time is up. What the program still has of it must still be answered or freed. If the request itself ends, its
+/* on_cancel: the cell waits no longer for call @number, since it was interrupted, another program has answered,
+ * or time is up. A struct lair_calling of it must still be answered or freed. If the request itself ends, its
  * calls are cancelled without it.
  *
- * on_held: a call asks for approval, and is not to be done before somebody gives it. lair_answer_call does so, and
- * then the call comes to on_call; or refuses it. Without on_held it is somebody else's to answer. */
+ * on_held: a call asks for approval, and is not to be done before. lair_answer_call approves it, and then
+ * the call comes to on_call; or refuses it. Without on_held another program has to answer. */
 
-/* An answer by somebody who may not be the provider of the function. */
+/* An answer, also by a program that is not the provider of the function. */
 struct lair_answer {
 	const struct lair_call *exec; /* one of these three: an exec or attach of this handle, */
 	const char *key;	      /* the key of the exec, */
@@ -457,7 +459,7 @@ int lair_calls(struct lair *lair, struct lair_call **callp, const char *session)
 /* Answered when the calls that one may see are not those of the turn @seen any more, or after so many seconds; at
  * once if @seen is 0. */
 int lair_watch_calls(struct lair *lair, struct lair_call **callp, uint64_t seen, double seconds);
-/* -EINVAL: the value is no JSON. LAIR_E_GONE: no such call waits. LAIR_E_BAD_REQUEST: to approve, but it does not
+/* -EINVAL: the value is not JSON. LAIR_E_GONE: no such call waits. LAIR_E_BAD_REQUEST: to approve, but it does not
  * ask. */
 int lair_answer_call(struct lair *lair, struct lair_call **callp, const struct lair_answer *answer);
 
@@ -517,7 +519,7 @@ struct lair_data {
 	bool binary;
 };
 
-/* What a cell has shown. */
+/* An output of a cell in several forms. */
 struct lair_display {
 	struct lair_items data;	   /* of lair_data */
 	struct lair_text metadata; /* absent, or JSON */
@@ -527,9 +529,10 @@ struct lair_display {
 };
 
 struct lair_alive {
-	double elapsed, cpu;	/* seconds */
-	uint64_t memory;	/* bytes; 0: not known */
-	struct lair_text doing; /* absent, or what is being done for the cell: which packages are downloaded */
+	double elapsed, cpu; /* seconds */
+	uint64_t memory;     /* bytes; 0: not known */
+	struct lair_text
+		doing; /* absent, or the work that is done for the cell: the packages that are downloaded */
 };
 
 /* A file that was created or modified while the cell ran. */
@@ -559,7 +562,7 @@ struct lair_file_back {
 					  removed (it was not there), or failed */
 };
 
-/* The files that were brought back with the state. */
+/* The files that were restored with the state. */
 struct lair_back {
 	struct lair_items items; /* of struct lair_file_back */
 	uint64_t more;		 /* how many more there are */
@@ -580,11 +583,11 @@ struct lair_saved {
 	uint64_t size;			  /* in bytes */
 };
 
-/* The variables that came back from a saved state. */
+/* The variables that were loaded from a saved state. */
 struct lair_loaded {
 	double age;			  /* of the saved state, in seconds; 0: nothing was loaded */
 	struct lair_items names, refused; /* of text; of struct lair_refused */
-	struct lair_text damaged; /* why nothing was: the saved state is damaged, and what has become of it */
+	struct lair_text damaged;	  /* why none were: the damage of the saved state, and its fate */
 };
 
 /* How the last session of this id has ended. */
@@ -593,7 +596,7 @@ struct lair_ended {
 				 result; or stopped or lost, if laird was; or unknown */
 	double when;	      /* seconds since the epoch; 0: not known */
 	uint64_t birth, cells;
-	bool saved;		    /* its variables were saved, and come back */
+	bool saved;		    /* its variables were saved, and are loaded */
 	struct lair_text not_saved; /* absent, or why its variables were not saved, though they should have been */
 	bool by_root;		    /* root has shut it down, not its user */
 };
@@ -623,11 +626,11 @@ struct lair_result {
 	double duration_ms;
 	double limit; /* if the cause is timeout: how many seconds the cell had; else 0 */
 	struct lair_text
-		setting;   /* as lair_error_setting: what decided its end, and what else is told of it; or absent */
+		setting;   /* as lair_error_setting: the setting that decided its end, or another note; or absent */
 	uint64_t restored; /* if rolled_back: the cell whose state is in force now, 0: before the first */
 	struct lair_effects effects;   /* if rolled_back or reset */
 	struct lair_back back;	       /* likewise */
-	struct lair_text files_unkept; /* absent, or which file cannot be brought back later, and why: the first */
+	struct lair_text files_unkept; /* absent, or the first file that cannot be restored later, and why */
 	struct lair_text unfaithful;   /* absent, or why there is no checkpoint of the state after this cell */
 	uint64_t forgotten;	       /* how many checkpoints were forgotten since the last answer */
 	struct lair_loaded loaded;     /* if the session was opened for this cell */
@@ -835,7 +838,7 @@ struct lair_save {
 	uint64_t damaged;
 };
 
-/* What was saved when the daemon stopped. */
+/* The sessions that were saved when the daemon stopped. */
 struct lair_stopped {
 	uint64_t saved;		   /* sessions */
 	struct lair_items refused; /* of struct lair_refused: sessions that were not saved, and why */

@@ -6,10 +6,10 @@
 /* ---- client to router: requests. Every one carries an id chosen by the client. One with a key is done once. ----
  */
 
-/* What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. effect: not to
- * be repeated in silence. ask: a person approves each call; caution: the same, unless the profile allows the
- * function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for its tool.
- * bare: its name alone is enough in the cell, without `tools`. */
+/* A function that a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text.
+ * effect: not to be repeated in silence. ask: a person approves each call; caution: the same, unless the profile
+ * allows the function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for
+ * its tool. bare: its name alone is enough in the cell, without `tools`. */
 #define FUNCTION_FIELDS(F, m)                                                                                      \
 	F(m, STR, name, REQUIRED)                                                                                  \
 	F(m, STR, schema, OPTIONAL)                                                                                \
@@ -31,8 +31,8 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, STR, key, OPTIONAL)
 /* A cell: its code and its options, which the daemon keeps in this form, writes down and hands to the interpreter.
  * figure: png or svg. values: show small locals in errors. env: array of "NAME=value". argv: array of str, as
- * sys.argv. directory: where to run. again: calls may repeat what was done before. notebook: JSON, how a notebook
- * wants the cell to be run. */
+ * sys.argv. directory: where to run. again: calls may repeat what was done before. notebook: JSON, the mode of a
+ * notebook's cell. */
 #define CELL_OPTIONS_FIELDS(F, m)                                                                                  \
 	F(m, STR, code, REQUIRED)                                                                                  \
 	F(m, FLAG, stream, OPTIONAL)                                                                               \
@@ -74,7 +74,7 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 #define WATCH_CALLS_FIELDS(F, m)                                                                                   \
 	F(m, UINT, seen, OPTIONAL)                                                                                 \
 	F(m, REAL, wait, OPTIONAL)
-/* The answer to a call by somebody else than its provider; at least one of session and of: the key of the cell's
+/* The answer to a call by another program than its provider; at least one of session and of: the key of the cell's
  * exec. cell: it must be that cell. approve: a call that asks is to be done. */
 #define ANSWER_CALL_FIELDS(F, m)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
@@ -87,7 +87,7 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, STR, key, OPTIONAL)                                                                                   \
 	F(m, UINT, birth, OPTIONAL)
-/* number: of the `ask` that it answers; absent: of the one that is open. */
+/* number: of the `ask` that it answers; absent: of the open one. */
 #define INPUT_FIELDS(F, m)                                                                                         \
 	F(m, UINT, exec, REQUIRED)                                                                                 \
 	F(m, STR, text, OPTIONAL)                                                                                  \
@@ -289,7 +289,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define EFFECTS_FIELDS(F, m)                                                                                       \
 	F(m, RAW, effects, OPTIONAL)                                                                               \
 	F(m, UINT, effects_more, OPTIONAL)
-/* In such a reply: which files were brought back, as an array of file_back, and how many more; and why those that
+/* In such a reply: the restored files, as an array of file_back, and how many more; and why those that
  * there are, or the first of them, are not those of that state. */
 #define BACK_FIELDS(F, m)                                                                                          \
 	F(m, RAW, files, OPTIONAL)                                                                                 \
@@ -299,7 +299,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define FILE_BACK_FIELDS(F, m)                                                                                     \
 	F(m, BIN, path, REQUIRED)                                                                                  \
 	F(m, STR, change, REQUIRED)
-/* Of a session that was opened and had been saved: what came back; or what became of the saved state, which is
+/* Of a session that was opened and had been saved: the loaded names; or the fate of the saved state, which is
  * damaged.
  */
 #define LOADED_FIELDS(F, m)                                                                                        \
@@ -398,7 +398,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, UINT, bytes, OPTIONAL)
 #define RESULTS_REPLY_FIELDS(F, m) F(m, RAW, results, REQUIRED)
 /* A call that waits. key: of the exec. arguments: absent if they are large; bytes: their size. state: out (its
- * provider has it), asks (somebody has to approve it) or held (its provider has put it aside). text: why. age:
+ * provider has it), asks (it needs approval) or held (its provider has put it aside). text: why. age:
  * seconds since the cell called. */
 #define CALL_RECORD_FIELDS(F, m)                                                                                   \
 	F(m, STR, session, OPTIONAL)                                                                               \
@@ -584,7 +584,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 #define SAVES_REPLY_FIELDS(F, m)                                                                                   \
 	F(m, RAW, saves, REQUIRED)                                                                                 \
 	F(m, UINT, more, OPTIONAL)
-/* An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: somebody has it now.
+/* An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: a session has it now.
  * projects: array of str, NAME==VERSION. template: bytes of memory that its templates take; absent: there is none.
  * sessions: array of str, those of the asker that have it, now or in a state to which they can go back. */
 #define PACKAGE_SET_FIELDS(F, m)                                                                                   \
@@ -621,7 +621,7 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, BIN, before, OPTIONAL)                                                                                \
 	F(m, BIN, after, OPTIONAL)                                                                                 \
 	F(m, FLAG, restart, OPTIONAL)
-/* A transfer goes on under its number; 0: the file is complete. offset: the bytes so far. */
+/* A transfer continues under its number; 0: the file is complete. offset: the bytes so far. */
 #define TRANSFER_REPLY_FIELDS(F, m)                                                                                \
 	F(m, UINT, transfer, REQUIRED)                                                                             \
 	F(m, UINT, offset, REQUIRED)                                                                               \
@@ -798,7 +798,7 @@ WIRE_MESSAGE(history_record, "cell", NO_ID, HISTORY_RECORD_FIELDS);
 	F(m, STR, text, OPTIONAL)
 #define CANCEL_FIELDS(F, m) F(m, UINT, number, REQUIRED)
 /* A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
- * processes. doing: what is being done for it meanwhile. */
+ * processes. doing: the work that is done for it meanwhile. */
 #define ALIVE_EVENT_FIELDS(F, m)                                                                                   \
 	F(m, REAL, elapsed, REQUIRED)                                                                              \
 	F(m, UINT, memory, OPTIONAL)                                                                               \
@@ -920,7 +920,7 @@ WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 
 /* ---- builder to router ---- */
 
-/* text: what is being done. */
+/* text: the present work. */
 #define BUILDING_FIELDS(F, m) F(m, STR, text, REQUIRED)
 /* One of both: the name of the set, or why there is none. */
 #define BUILT_FIELDS(F, m)                                                                                         \
@@ -1030,7 +1030,7 @@ WIRE_MESSAGE(drop_files_message, "drop_files", NO_ID, SERIAL_FIELDS);
 	F(m, FLAG, refused, OPTIONAL)                                                                              \
 	F(m, STR, why, OPTIONAL)
 
-/* Said now and then while files are being kept or brought back, when some more of that is done. size, files: at
+/* Said now and then while files are kept or restored, when some more of that is done. size, files: at
  * most so much is written for it. */
 #define FILES_GOING_FIELDS(F, m)                                                                                   \
 	F(m, UINT, size, REQUIRED)                                                                                 \
@@ -1118,9 +1118,9 @@ WIRE_MESSAGE(describe_message, "describe", NO_ID, SERIAL_FIELDS); /* to a live o
 /* ---- interpreter to router: every byte of it is hostile ---- */
 
 /* cause: absent, "error", "exit" or "interrupt". data: as in shown. error, blocked, artifacts: the maps below.
- * changed: something in the workspace has. restless: others may go on changing it. mapped: array of uint, the
- * inodes of files there that are mapped for writing. rewritten: bytes that were copied because a frozen copy had
- * them, too; rewriting: µs that this took. */
+ * changed: something in the workspace has. restless: other processes may still change it. mapped: array of uint,
+ * the inodes of files there that are mapped for writing. rewritten: bytes that were copied because a frozen copy
+ * had them, too; rewriting: µs that this took. */
 #define DONE_FIELDS(F, m)                                                                                          \
 	F(m, UINT, cell, REQUIRED)                                                                                 \
 	F(m, INT, returncode, REQUIRED)                                                                            \
@@ -1142,7 +1142,7 @@ WIRE_MESSAGE(describe_message, "describe", NO_ID, SERIAL_FIELDS); /* to a live o
 	F(m, STR, prompt, REQUIRED)                                                                                \
 	F(m, FLAG, password, OPTIONAL)
 
-/* again: what was done before, and undone, is to be done once more. */
+/* again: a call that was made, and rolled back, is to be made once more. */
 #define CALLING_FIELDS(F, m)                                                                                       \
 	CALL_FIELDS(F, m)                                                                                          \
 	F(m, FLAG, again, OPTIONAL)
@@ -1156,7 +1156,7 @@ WIRE_MESSAGE(describe_message, "describe", NO_ID, SERIAL_FIELDS); /* to a live o
 	F(m, STR, set, REQUIRED)                                                                                   \
 	F(m, STR, path, REQUIRED)
 
-/* answer: the fields of that reply. refused: what is wrong with the question. Without both: it could not be
+/* answer: the fields of that reply. refused: the error in the question. Without both: it could not be
  * answered. */
 #define TOLD_FIELDS(F, m)                                                                                          \
 	F(m, UINT, serial, REQUIRED)                                                                               \

@@ -1,4 +1,4 @@
-/* A call of a function as text. What it names comes from a session, so nothing in it reaches a terminal as it is.
+/* A call of a function as text. Its names come from a session, so a terminal gets them tamed.
  */
 #include "call_text.h"
 

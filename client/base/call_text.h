@@ -7,5 +7,5 @@
  * and says so; SIZE_MAX: nothing is left out. Characters that a terminal would act on are replaced. @arguments:
  * msgpack; absent: only their size is told, which is @bytes. The caller's to free; NULL without memory. */
 char *call_text(struct lair_text function, struct lair_text arguments, uint64_t bytes, size_t value_max);
-/* The same of the arguments alone, as JSON but for what is cut: {"to": "bob", "amount": 5}. */
+/* The same of the arguments alone, as JSON, except the parts that are cut: {"to": "bob", "amount": 5}. */
 char *call_arguments_text(struct lair_text arguments, size_t value_max);

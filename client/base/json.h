@@ -17,28 +17,28 @@ json_t *json_base64(struct lair_text text);
 /* json_records.c: every member of the struct, with the name that its message has; null if there is no value. Of a
  * list, an array of them. New. */
 json_t *json_session(const struct lair_session *session);
-json_t *json_sessions(struct lair_items sessions);
-json_t *json_checkpoints(struct lair_items checkpoints);
+json_t *json_sessions(struct lair_items items);
+json_t *json_checkpoints(struct lair_items items);
 json_t *json_difference(const char *session, const struct lair_difference *difference);
 json_t *json_state(const char *session, const struct lair_state *state);
 json_t *json_save(const struct lair_save *save);
-json_t *json_saves(struct lair_items saves);
+json_t *json_saves(struct lair_items items);
 json_t *json_refused(struct lair_items items);
 json_t *json_saved(const char *session, const struct lair_saved *saved);
 /* null if there is nothing to tell. */
 json_t *json_ended(const struct lair_ended *ended);
 /* null if nothing was to be loaded. */
 json_t *json_loaded(const struct lair_loaded *loaded);
-json_t *json_kept(struct lair_items results);
+json_t *json_kept(struct lair_items items);
 json_t *json_waiting(const struct lair_waiting *waiting);
 json_t *json_counters(const struct lair_counters *counters);
-json_t *json_changes(struct lair_items changes);
+json_t *json_changes(struct lair_items items);
 json_t *json_variables(const struct lair_variables *found);
 json_t *json_completions(const struct lair_completions *found);
 json_t *json_inspection(const struct lair_inspection *found);
 json_t *json_checked(const struct lair_checked *checked);
-json_t *json_history(struct lair_items cells);
-json_t *json_files(struct lair_items files);
+json_t *json_history(struct lair_items items);
+json_t *json_files(struct lair_items items);
 
 /* The document in as few bytes as possible; the caller frees them. Numbers are written as they were read. NULL
  * without memory. */
@@ -57,7 +57,7 @@ json_t *json_data(struct lair_items bundle);
 json_t *json_display(const struct lair_display *display);
 json_t *json_displays(const struct lair_result *result);
 json_t *json_artifacts(const struct lair_result *result);
-/* Puts the files that were brought back under "files" and "files_more", and "files_stay", if there are any. */
+/* Puts the restored files under "files" and "files_more", and "files_stay", if there are any. */
 void json_add_back(json_t *object, const struct lair_back *back);
 /* Puts the effects under "effects" and "effects_more", if there are any. */
 void json_add_effects(json_t *object, const struct lair_effects *effects);

@@ -1,5 +1,5 @@
 /* Lines to messages. A line is either a message in the form that the rest of the server expects, or an error
- * that says what is wrong with it. */
+ * about it. */
 #include "jsonrpc.h"
 
 #include "json.h"
@@ -34,6 +34,58 @@ json_t *rpc_request(json_t *id, const char *method, json_t *params)
 json_t *rpc_notification(const char *method, json_t *params)
 {
 	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
+}
+
+/* ---- asking ---- */
+
+void rpc_asker_init(struct rpc_asker *asker)
+{
+	list_init(&asker->asked);
+}
+
+json_t *rpc_ask(struct rpc_asker *asker, struct rpc_asked *asked, const char *method, json_t *params)
+{
+	list_init(&asked->node);
+	list_append(&asker->asked, &asked->node);
+	asked->id = ++asker->last_id;
+	return rpc_request(json_integer(asked->id), method, params);
+}
+
+struct rpc_asked *rpc_answered(struct rpc_asker *asker, const json_t *id)
+{
+	struct rpc_asked *asked;
+
+	list_for_each (asked, &asker->asked, node) {
+		if (json_is_integer(id) && asked->id == json_integer_value(id)) {
+			list_remove(&asked->node);
+			return asked;
+		}
+	}
+	return NULL;
+}
+
+json_t *rpc_withdraw(struct rpc_asked *asked, const char *reason)
+{
+	list_remove(&asked->node);
+	return rpc_notification("notifications/cancelled",
+				json_pack("{s:I, s:s}", "requestId", asked->id, "reason", reason));
+}
+
+/* ---- MCP ---- */
+
+const char *const mcp_legacy[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+
+int mcp_legacy_find(const char *version)
+{
+	for (size_t i = 0; version && i < ARRAY_SIZE(mcp_legacy); i++)
+		if (strcmp(version, mcp_legacy[i]) == 0)
+			return (int)i;
+	return -1;
+}
+
+json_t *mcp_info(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "name", "lair", "title", "Lair", "version", LAIR_VERSION);
 }
 
 json_t *rpc_meta(json_t *object)

@@ -1,7 +1,8 @@
-/* JSON-RPC 2.0, as MCP has it: one object is one line, ids are strings or integers, there are no batches. */
+/* JSON-RPC 2.0, as MCP has it: one object is one line, ids are strings or integers, there are no batches. The
+ * server of MCP and its client both ask and answer. */
 #pragma once
 
-#include "proto/base.h"
+#include "proto/list.h"
 
 #include "lair.h"
 
@@ -20,7 +21,11 @@ enum {
 
 /* Versions of MCP: of the stateless era, and of the handshake, the newest first. */
 #define MCP_MODERN "2026-07-28"
-#define MCP_LEGACY "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"
+extern const char *const mcp_legacy[];
+/* Which of the latter that is; -1: none. @version may be NULL. */
+int mcp_legacy_find(const char *version);
+/* Our name and version, as either end of a conversation; new. */
+json_t *mcp_info(void);
 /* Members of _meta. */
 #define MCP_META(name) "io.modelcontextprotocol/" name
 
@@ -47,6 +52,27 @@ json_t *rpc_error(json_t *id, int code, const char *message, json_t *data);
 json_t *rpc_result(json_t *id, json_t *result);
 json_t *rpc_request(json_t *id, const char *method, json_t *params);
 json_t *rpc_notification(const char *method, json_t *params);
+
+/* ---- requests to the other end ---- */
+
+/* One that is not answered yet, embedded in its owner. */
+struct rpc_asked {
+	struct list node;
+	json_int_t id;
+};
+
+struct rpc_asker {
+	struct list asked;
+	json_int_t last_id;
+};
+
+void rpc_asker_init(struct rpc_asker *asker);
+/* The document of a new request; @params is taken over. */
+json_t *rpc_ask(struct rpc_asker *asker, struct rpc_asked *asked, const char *method, json_t *params);
+/* The request of that id, which is answered now; NULL: there is none. */
+struct rpc_asked *rpc_answered(struct rpc_asker *asker, const json_t *id);
+/* Nobody waits for its answer any more. Returns the notification of that. */
+json_t *rpc_withdraw(struct rpc_asked *asked, const char *reason);
 
 /* _meta of params or of a result, which is made if it is not there; borrowed. */
 json_t *rpc_meta(json_t *object);

@@ -48,7 +48,7 @@ int lines_fill(struct lines *lines)
 	return 0;
 }
 
-/* Drops what has come of a line that is too long, or of the rest of such a line. */
+/* Drops the bytes so far of a line that is too long, or the rest of such a line. */
 static void line_skip(struct lines *lines)
 {
 	char *at = lines->data + lines->start, *newline;

@@ -9,7 +9,7 @@ enum {
 	_LINES_E_SUCCESS,
 	LINES_E_EMPTY, /* no whole line yet: poll, then fill */
 	LINES_E_EOF,
-	LINES_E_TOO_LONG, /* told once, when the line begins; the rest of the line is dropped */
+	LINES_E_TOO_LONG, /* returned once, when the line begins; the rest of the line is dropped */
 };
 
 struct lines {
@@ -23,8 +23,8 @@ struct lines {
 void lines_init(struct lines *lines, int fd);
 void lines_deinit(struct lines *lines);
 
-/* One read(). Returns 0, -ENOMEM or -errno. A terminal's input may go on after its end, so the end is forgotten
- * once lines_next has told it. */
+/* One read(). Returns 0, -ENOMEM or -errno. A terminal's input may continue after its end, so the end is forgotten
+ * once lines_next has returned it. */
 int lines_fill(struct lines *lines);
 /* The next line, without its newline, valid until the next fill. The last line may have had no newline. Returns 0,
  * LINES_E_EMPTY, LINES_E_EOF or LINES_E_TOO_LONG. */

@@ -101,7 +101,7 @@ static void marked_tell(const char *text, const char *marks, FILE *out)
 	(void)fprintf(out, "%s\n", strcmp(style, RESET) == 0 ? "" : RESET);
 }
 
-/* Returns whether the traceback goes on. */
+/* Returns whether the traceback continues. */
 static bool trace_line_tell(struct paint *paint, const char *line, FILE *out)
 {
 	if (is_marks(line) && paint->source) {

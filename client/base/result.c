@@ -1,4 +1,4 @@
-/* What is told of a result, note by note. A note without a function does not compile. */
+/* The notes on a result. A note without a function does not compile. */
 #include "result.h"
 
 #include "text.h"
@@ -18,7 +18,7 @@ const struct lair_ended ended_unknown = {.why = {"unknown", sizeof("unknown") - 
 
 /* ---- sentences ---- */
 
-/* What has no room is cut. */
+/* A text in a buffer; it is cut when that is full. */
 struct words {
 	size_t used;
 	char text[WORDS_SIZE];
@@ -93,14 +93,14 @@ enum fate result_fate(const struct lair_result *result)
 	return fate_of(result->state.data, result->state.size);
 }
 
-bool result_goes_on(const struct lair_result *result)
+bool result_continues(const struct lair_result *result)
 {
 	return fates[result_fate(result)].goes_on;
 }
 
 bool result_left(const struct lair_result *result)
 {
-	return result_cause(result) == CAUSE_EXIT && result_goes_on(result);
+	return result_cause(result) == CAUSE_EXIT && result_continues(result);
 }
 
 static bool text_has(struct lair_text text, struct lair_text part)
@@ -108,15 +108,15 @@ static bool text_has(struct lair_text text, struct lair_text part)
 	return part.size == 0 || (text.size > 0 && memmem(text.data, text.size, part.data, part.size));
 }
 
-bool refusal_told(const struct lair_blocked *act, const struct lair_result *result)
+bool refusal_show(const struct lair_blocked *act, const struct lair_result *result)
 {
 	return text_has(result->error_value, act->target) && text_has(result->error_value, act->reason);
 }
 
-/* If the cell came to its end by itself and the session did not go on, that was before the cell. */
+/* If the cell came to its end by itself and the session did not stay, that was before the cell. */
 static bool fate_came_before(const struct lair_result *result)
 {
-	return !result_goes_on(result) && result_fate(result) != FATE_ENDED &&
+	return !result_continues(result) && result_fate(result) != FATE_ENDED &&
 	       (result->text.data || result->error_name.data ||
 		(result->returncode == 0 && result_cause(result) != CAUSE_EXIT));
 }
@@ -222,7 +222,7 @@ static void ended_write(struct telling *it)
 	bool own = cause_of(ended->why.data, ended->why.size) == CAUSE_SHUTDOWN && !ended->by_root;
 	char words[ENDED_SIZE];
 
-	/* People know what they have shut down. */
+	/* A user knows the sessions that he has shut down. */
 	if (ended->why.data && (it->style->models || !own))
 		say(it, human_ended(words, ended),
 		    it->result->loaded.age > 0 ? "files and all that did not come back" : "variables and files",
@@ -255,7 +255,7 @@ static void blocked_write(struct telling *it)
 	size_t cursor = 0;
 
 	while (lair_next_blocked(it->result->blocked, &cursor, &act))
-		if (!refusal_told(&act, it->result) && list_next(&list))
+		if (!refusal_show(&act, it->result) && list_next(&list))
 			words_put(&list.words, "%s (%s)",
 				  text_tamed(target, sizeof(target), act.target.size ? act.target : act.event),
 				  text_tamed(reason, sizeof(reason), act.reason));
@@ -265,7 +265,7 @@ static void blocked_write(struct telling *it)
 static void cause_write(struct telling *it)
 {
 	const struct cause_row *row = &causes[result_cause(it->result)];
-	bool goes_on = result_goes_on(it->result) || !it->result->session.data;
+	bool goes_on = result_continues(it->result) || !it->result->session.data;
 	char words[CAUSE_SIZE];
 
 	if (!row->cell || fate_came_before(it->result) ||

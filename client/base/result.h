@@ -25,16 +25,16 @@ void result_notes(const struct lair_result *result, const struct note_style *sty
 
 enum cause result_cause(const struct lair_result *result);
 enum fate result_fate(const struct lair_result *result);
-/* What the cause did to the code, with the hint; "": nothing, or the error tells it. */
+/* The effect of the cause on the code, with the hint; "": nothing, or the error tells it. */
 #define CAUSE_SIZE 320
 const char *cause_words(char out[static CAUSE_SIZE], const struct lair_result *result,
 			const struct note_style *style);
-/* Whether the session goes on as the cell has left it. */
-bool result_goes_on(const struct lair_result *result);
-/* Whether the cell ended by exit() or the like, and its session goes on. */
+/* Whether the session continues from the state after the cell. */
+bool result_continues(const struct lair_result *result);
+/* Whether the cell ended by exit() or the like, and its session continues. */
 bool result_left(const struct lair_result *result);
 /* Whether the value of the error tells this refusal. */
-bool refusal_told(const struct lair_blocked *act, const struct lair_result *result);
+bool refusal_show(const struct lair_blocked *act, const struct lair_result *result);
 
 /* "it was idle for too long, 5m ago". */
 #define ENDED_SIZE 192

@@ -163,6 +163,26 @@ struct lair_text text_rest(struct text_rest *rest)
 	return text;
 }
 
+bool text_number(const char *text, uint64_t *numberp)
+{
+	char *end;
+
+	errno = 0;
+	*numberp = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !errno && !*end;
+}
+
+int text_words(char **words, int most, char *line)
+{
+	char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest);
+	int n = 0;
+
+	for (; word && n < most; word = strtok_r(NULL, " \t\r\n", &rest))
+		words[n++] = word;
+	words[n] = NULL;
+	return n;
+}
+
 int text_random(char *out, size_t n)
 {
 	unsigned char bytes[32];

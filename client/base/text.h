@@ -30,7 +30,7 @@ const char *human_effect(char out[static EFFECT_SIZE], const struct lair_effect 
 /* How many bytes the character at @at has, 0 if there is none. */
 size_t text_character_size(const char *at, size_t left);
 
-/* As much of @text as there is room for in @out; what is cut ends with "...". Returns @out. */
+/* As much of @text as there is room for in @out; a cut text ends with "...". Returns @out. */
 const char *text_cut(char *out, size_t size, const char *text);
 
 /* How many columns of a terminal @text takes. */
@@ -46,6 +46,12 @@ struct text_rest {
 bool text_whole(struct text_rest *rest, struct lair_text *text, char **ownedp);
 /* No more of it will come: it is empty then, and valid until the next text_whole. */
 struct lair_text text_rest(struct text_rest *rest);
+
+/* A decimal number, all of @text. Returns whether it is one. */
+bool text_number(const char *text, uint64_t *numberp);
+
+/* Cut @line at its white space into at most @most words, and a NULL. Returns how many there are. */
+int text_words(char **words, int most, char *line);
 
 /* @n random hexadecimal digits and a NUL. Returns 0 or -EIO. */
 int text_random(char *out, size_t n);

@@ -5,7 +5,7 @@
 
 #include "base/call_text.h"
 
-/* What somebody types after `lair answer` to name the call, and no call of a later cell: "a 3/1" or "--key KEY 1".
+/* The arguments of `lair answer` that name the call, and no call of a later cell: "a 3/1" or "--key KEY 1".
  */
 #define CALL_NAME_SIZE (CLI_NAME_SIZE + 96)
 const char *call_name(char out[static CALL_NAME_SIZE], const struct lair_waiting *waiting);

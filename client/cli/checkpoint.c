@@ -47,24 +47,13 @@ int verb_restore(struct cli *cli)
 	return r ? cli_trouble(cli, r) : state_show(cli, call, "is back in");
 }
 
-static bool count_parse(uint64_t *np, const char *text)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*np = strtoull(text, &end, 10);
-	return !errno && !*end && *np > 0;
-}
-
 int verb_undo(struct cli *cli)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	uint64_t n = 1;
 	int r;
 
-	if (cli->n_args > 1 && !count_parse(&n, cli->args[1]))
+	if (cli->n_args > 1 && (!text_number(cli->args[1], &n) || n == 0))
 		return cli_usage(cli, "undo: expected how many states to go back, 1 or more; got \"%s\"",
 				 cli->args[1]);
 	r = cli_wait(cli, lair_undo(cli->lair, &call, cli->args[0], n, cli->keep_files), &call);

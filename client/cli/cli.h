@@ -1,4 +1,4 @@
-/* What the parts of the command line share. */
+/* Shared by all of the command line. */
 #pragma once
 
 #include "proto/event.h"
@@ -79,7 +79,7 @@ struct verb {
 	int (*fn)(struct cli *cli);
 };
 
-/* What a flag that may be repeated was given, ended by NULL. */
+/* The arguments of a flag that may be repeated, ended by NULL. */
 struct cli_list {
 	const char *items[CLI_LIST_MAX + 1];
 	size_t n;
@@ -116,7 +116,7 @@ int flags_parse(struct cli *cli, const struct verb *verb, int argc, char *argv[]
 /* The flags of @verb, or of all verbs if NULL, one a line. */
 void flags_print(const struct verb *verb, FILE *out);
 
-/* What the flag @word takes, or NULL; and the names of all, for completion. */
+/* The name of the argument of the flag @word, or NULL; and the names of all, for completion. */
 const char *flag_argument(const struct verb *verb, const char *word);
 void flags_each(const struct verb *verb, void (*fn)(void *userdata, const char *name, const char *help),
 		void *userdata);
@@ -138,11 +138,11 @@ int cli_trouble(const struct cli *cli, int error);
 /* Say another failure. Returns EXIT_TROUBLE. */
 int cli_fail(const struct cli *cli, const char *code, const char *format, ...) _printf_(3, 4);
 /* After all that a session has written to stdout and stderr: a terminal becomes as it was before, and its user is
- * told what was left out. Returns 0 or -errno. */
+ * told how much was left out. Returns 0 or -errno. */
 int cli_said(struct cli *cli);
 /* One line for the person on stderr. */
 void cli_notice(const char *format, ...) _printf_(1, 2);
-/* Another: which setting decided what was told before. Absent: none did. */
+/* Another: the setting that decided the failure reported before. Absent: none did. */
 void cli_setting_notice(struct lair_text setting);
 /* A handle for this command line, connected unless @need is NEED_NOTHING. Returns 0 or an exit status, having said
  * why. */

@@ -2,11 +2,12 @@
 #include "command.h"
 
 #include "base/json.h"
+#include "base/text.h"
 #include "shorthand.h"
 
 #include <ctype.h>
 
-enum { WORDS_MAX = 16 };
+enum { WORDS_MAX = 16 }; /* more than any command takes */
 
 static int help(struct cli *cli);
 
@@ -119,19 +120,6 @@ bool command_is(struct lair_text text)
 	return text.size > 0 && (strchr("!?", text.data[0]) || is_question(text));
 }
 
-/* Cut @line at its spaces. Returns how many words there are, at most WORDS_MAX: that is more than any command
- * takes. */
-static int words_split(char *words[WORDS_MAX + 1], char *line)
-{
-	char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest);
-	int n = 0;
-
-	for (; word && n < WORDS_MAX; word = strtok_r(NULL, " \t\r\n", &rest))
-		words[n++] = word;
-	words[n] = NULL;
-	return n;
-}
-
 static int session_follow(const struct cli *cli, char **sessionp)
 {
 	char *branch = strdup(cli->args[1]);
@@ -199,7 +187,7 @@ int command_run(const struct cli *cli, char **sessionp, struct lair_text text)
 
 	if (!line)
 		return cli_fail(cli, "error", "out of memory");
-	r = words_run(cli, sessionp, words, words_split(words, line));
+	r = words_run(cli, sessionp, words, text_words(words, WORDS_MAX, line));
 	fflush(stdout);
 	return r;
 }

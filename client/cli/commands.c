@@ -336,7 +336,7 @@ static void answer_value(struct running *running)
 	answer_error(running, "ValueError", text);
 }
 
-static void notice_held(struct running *running, const char *why)
+static void report_held(struct running *running, const char *why)
 {
 	if (lair_hold(running->calling, why))
 		return;
@@ -352,7 +352,7 @@ static void running_answer(struct running *running, int status)
 	if (!running->calling)
 		return;
 	if (exited && WEXITSTATUS(status) == STATUS_HOLD)
-		notice_held(running, words ? words : "");
+		report_held(running, words ? words : "");
 	else if (exited && WEXITSTATUS(status) == 0)
 		answer_value(running);
 	else

@@ -167,17 +167,6 @@ int verb_exec(struct cli *cli)
 	return r ? r : result_show(cli, lair_result(call));
 }
 
-static bool number_parse(uint64_t *np, const char *text)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*np = strtoull(text, &end, 10);
-	return !errno && !*end && *np > 0;
-}
-
 static int attach_run(struct cli *cli, struct lair_call **callp, struct lair_attach *attach)
 {
 	_cleanup_(offer_freep) struct offer *offer = NULL;
@@ -236,7 +225,7 @@ int verb_attach(struct cli *cli)
 	}
 	if (cli->key && cli->n_args > 1)
 		return cli_usage(cli, "attach: either CELL or --key KEY");
-	if (cli->n_args > 1 && !number_parse(&attach.cell, cli->args[1]))
+	if (cli->n_args > 1 && (!text_number(cli->args[1], &attach.cell) || attach.cell == 0))
 		return cli_usage(cli, "attach: expected the number of a cell; got \"%s\"", cli->args[1]);
 	r = attach_run(cli, &call, &attach);
 	return r ? r : result_show(cli, lair_result(call));

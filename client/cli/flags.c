@@ -1,6 +1,7 @@
 /* The flags: one table, for parsing and for help. */
 #include "cli.h"
 
+#include "base/text.h"
 #include "lib/options.h"
 
 #include <ctype.h>
@@ -171,15 +172,6 @@ static bool seconds_parse(double *secondsp, const char *text)
 	return false;
 }
 
-static bool number_parse(uint64_t *numberp, const char *text)
-{
-	char *end;
-
-	errno = 0;
-	*numberp = strtoull(text, &end, 10);
-	return isdigit((unsigned char)*text) && !errno && !*end;
-}
-
 static int list_add(struct cli *cli, struct cli_list *list, const struct flag *flag, const char *argument)
 {
 	if (list->n == CLI_LIST_MAX)
@@ -220,7 +212,7 @@ static int flag_set(struct cli *cli, const struct flag *flag, const char *argume
 	case FLAG_LIST:
 		return list_add(cli, place, flag, argument);
 	case FLAG_NUMBER:
-		if (!number_parse(place, argument))
+		if (!text_number(argument, place))
 			return cli_usage(cli, "--%s: expected a number; got \"%s\"", flag->name, argument);
 		break;
 	case FLAG_SECONDS:

@@ -1,4 +1,4 @@
-/* What lair doctor says of a host beside its cages. */
+/* Checks of lair doctor beside the cage. */
 #pragma once
 
 #include "cli.h"
@@ -11,7 +11,7 @@ struct host {
 	struct host_line {
 		enum host_state state;
 		char text[640];
-		const char *command; /* what mends it, or NULL */
+		const char *command; /* the command that fixes it, or NULL */
 	} lines[HOST_LINES];
 	size_t n;
 };

@@ -1,23 +1,23 @@
-/* Functions that the command line offers to cells: a list of them, and for each somebody who answers its calls. */
+/* Functions that the command line offers to cells: a list of them, each with the source that answers its calls. */
 #pragma once
 
 #include "cli.h"
 
-/* Who answers calls: commands, for one. It belongs to its offer. */
+/* A source of functions, such as commands. It belongs to its offer. */
 struct source {
 	struct source *next;
 	/* Begin to answer. The call is the source's until it is answered or freed. */
 	void (*call)(struct source *source, struct lair_calling *calling);
 	/* The cell waits for that call no longer. */
 	void (*cancel)(struct source *source, uint64_t number);
-	/* The cell has ended. What still goes on for it is ended, too, before this returns. */
+	/* The cell has ended. Calls that still run are ended, too, before this returns. */
 	void (*end)(struct source *source);
 	void (*free)(struct source *source);
 };
 
 struct offer;
 
-/* What cli->functions and the like say; NULL in *offerp if that is nothing. Returns 0 or an exit status, having
+/* The functions of the flags; NULL in *offerp if there are none. Returns 0 or an exit status, having
  * said why. */
 int offer_new(struct offer **offerp, const struct cli *cli);
 struct offer *offer_free(struct offer *offer);

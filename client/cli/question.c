@@ -117,14 +117,8 @@ int verb_who(struct cli *cli)
 
 static int cursor_parse(struct cli *cli, uint64_t *cursorp)
 {
-	char *end;
-
 	*cursorp = 0;
-	if (!cli->cursor)
-		return 0;
-	errno = 0;
-	*cursorp = strtoull(cli->cursor, &end, 10);
-	if (errno || *end || *cli->cursor < '0' || *cli->cursor > '9')
+	if (cli->cursor && !text_number(cli->cursor, cursorp))
 		return cli_usage(cli, "--cursor: expected a number of characters; got \"%s\"", cli->cursor);
 	return 0;
 }
@@ -233,14 +227,10 @@ int verb_history(struct cli *cli)
 	struct lair_past past;
 	size_t cursor = 0;
 	uint64_t n = 0;
-	char *end;
 	int r;
 
-	if (cli->n_args > 1) {
-		n = strtoull(cli->args[1], &end, 10);
-		if (*end || n == 0)
-			return cli_usage(cli, "history: expected a number of cells; got \"%s\"", cli->args[1]);
-	}
+	if (cli->n_args > 1 && (!text_number(cli->args[1], &n) || n == 0))
+		return cli_usage(cli, "history: expected a number of cells; got \"%s\"", cli->args[1]);
 	r = cli_wait(cli, lair_history(cli->lair, &call, cli->args[0], n), &call);
 	if (r)
 		return cli_trouble(cli, r);

@@ -117,8 +117,7 @@ static void on_interrupt(struct run *run)
 		break;
 	case 2:
 		timer_clear(run->cli->loop, &run->unheard);
-		/* We wait for somebody who does not read the output. The cell is not the one that does not
-		 * react. */
+		/* The reader of our output does not read. It is not the cell that does not react. */
 		if (run->writing)
 			run->interrupts = INTERRUPTS_MAX;
 		else

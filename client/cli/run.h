@@ -24,7 +24,7 @@ struct run {
 	struct approval *approvals; /* calls that ask, in the order in which they did; owned */
 	bool approving;		    /* the first of them is asked about */
 	struct {
-		const struct lair_attach *attach; /* the cell is somebody else's, and so are its functions */
+		const struct lair_attach *attach; /* the cell is another program's, and so are its functions */
 		struct lair_call *call;		  /* asks which of its calls wait; owned, or NULL */
 		uint64_t *told; /* the calls that were told: twice the number, and 1 if held; owned */
 		size_t n_told;

@@ -25,15 +25,9 @@ static char **profiles_split(char *list)
 
 static int number_take(const struct cli *cli, const char *flag, const char *text, uint64_t *numberp)
 {
-	char *end;
-
-	if (!text)
+	if (!text || text_number(text, numberp))
 		return 0;
-	errno = 0;
-	*numberp = strtoull(text, &end, 10);
-	if (errno || *end || *text < '0' || *text > '9')
-		return cli_usage(cli, "--%s: expected a number; got \"%s\"", flag, text);
-	return 0;
+	return cli_usage(cli, "--%s: expected a number; got \"%s\"", flag, text);
 }
 
 static int rate_take(const struct cli *cli, double *ratep)

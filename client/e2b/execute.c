@@ -156,7 +156,7 @@ static void notice_line(void *exchange, enum note note, const char *sentence)
 	output_line(exchange, LAIR_STDERR, lair_text(text ? text : sentence));
 }
 
-static void run_told(struct exchange *exchange, const struct lair_result *result)
+static void run_report(struct exchange *exchange, const struct lair_result *result)
 {
 	struct run *run = exchange->state;
 	json_t *error = error_line(result);
@@ -184,7 +184,7 @@ static void run_done(struct exchange *exchange)
 		stream_break(exchange);
 		return;
 	}
-	run_told(exchange, result);
+	run_report(exchange, result);
 	stream_end(exchange);
 }
 

@@ -15,7 +15,7 @@
 struct bridge;
 struct job;
 
-/* What a request does next, once the daemon has answered its call. */
+/* The next step of a request, once the daemon has answered its call. */
 typedef void step(struct job *job);
 
 struct handler {
@@ -85,7 +85,7 @@ struct bridge {
 	const struct jupyter_options *options;
 	struct sockets sockets;
 	struct signer signer;
-	struct lair *lair;   /* NULL: not connected yet */
+	struct lair *lair; /* NULL: not connected yet */
 	struct event_loop loop;
 	struct event_source on_lair, on_signal, on_parent, on_channel[N_CHANNELS];
 	int signals, parent; /* owned descriptors, -1: none */
@@ -115,7 +115,7 @@ struct bridge {
 	struct holding holding;
 	char *outstanding;  /* the path of the file that says which cell runs; owned */
 	int outstanding_fd; /* it, locked, while one does; -1: none */
-	bool heard;	    /* somebody listens */
+	bool heard;	    /* a client listens */
 	bool ending;
 };
 
@@ -131,7 +131,7 @@ struct outgoing {
 	size_t n_buffers;
 };
 
-/* To everybody who listens. Output that waits goes before it. */
+/* To all listeners. Output that waits goes before it. */
 void publish(struct bridge *bridge, struct outgoing message);
 void publish_status(struct bridge *bridge, const json_t *parent, const char *state);
 /* To who has sent @job, on @channel. */
@@ -139,7 +139,7 @@ void job_send(struct job *job, enum channel channel, struct outgoing message);
 
 /* @content is taken over. The request ends. */
 void job_reply(struct job *job, json_t *content);
-/* A reply that says what is wrong. */
+/* A reply with an error. */
 void job_fail(struct job *job, const char *name, const char *sentence);
 /* The daemon, with the session open; NULL after job_fail. Not in a callback. */
 struct lair *job_lair(struct job *job);
@@ -148,14 +148,14 @@ struct lair *job_lair(struct job *job);
 void job_wait(struct job *job, int started, step *then);
 /* The header of the message. Borrowed. */
 const json_t *job_header(const struct job *job);
-/* Puts a request at the end of the queue. It has a message, and maybe nobody who has sent it. */
+/* Puts a request at the end of the queue. It has a message, and maybe no sender. */
 void job_add(struct bridge *bridge, struct job *job, const struct handler *handler);
 /* Takes everything that has come into the queues, and begins none of it. */
 void bridge_receive(struct bridge *bridge);
 /* The request that is at work, or NULL. */
 struct job *bridge_current(const struct bridge *bridge);
 
-/* What has been done to the session, so that going back is counted in cells of the notebook. */
+/* A change of the session's state, so that %undo counts cells of the notebook. */
 void state_note(struct bridge *bridge, uint64_t cell, bool shown);
 void state_back(struct bridge *bridge, uint64_t cell);
 
@@ -163,11 +163,11 @@ void state_back(struct bridge *bridge, uint64_t cell);
 
 /* One frame of a message for everybody. */
 void iopub_send(struct bridge *bridge, struct lair_text frame, bool more);
-/* Sends what waits, if it can. Who has not read for long is given up. */
+/* Sends held messages, if there is room. A client that has not read for long is given up. */
 void holding_turn(struct bridge *bridge);
 /* Sends what waits, to all who have room. */
 void holding_end(struct bridge *bridge);
-/* Says in the output of the request what somebody has missed. */
+/* Reports in the output of the request the messages that a client has missed. */
 void holding_tell(struct job *job);
 
 /* ---- handlers ---- */
@@ -203,7 +203,9 @@ json_t *result_error(const struct bridge *bridge, const struct lair_result *resu
 void show_notices(struct job *job, const struct lair_result *result);
 /* Whether the variables of the session are back, for the next cell to show. */
 void keep_notices(struct bridge *bridge, const struct lair_session *session);
-void tell_line(struct job *job, const char *format, ...) _printf_(2, 3);
+/* A line in the output of the request. */
+void line_show(struct job *job, enum lair_stream stream, const char *format, ...) _printf_(3, 4);
+#define tell_line(job, ...) line_show(job, LAIR_STDERR, __VA_ARGS__)
 
 /* questions.c */
 void complete_begin(struct job *job);

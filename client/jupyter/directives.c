@@ -56,24 +56,7 @@ static const char *argument(const struct job *job)
 	return job->words[1];
 }
 
-static void say(struct job *job, const char *format, ...) _printf_(2, 3);
-
-static void say(struct job *job, const char *format, ...)
-{
-	_cleanup_(freep) char *line = NULL;
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(&line, format, args);
-	va_end(args);
-	if (n < 0) {
-		line = NULL;
-		return;
-	}
-	output_gather(job->bridge, LAIR_STDOUT, lair_text(text_tame(line)));
-	output_gather(job->bridge, LAIR_STDOUT, lair_text("\n"));
-}
+#define say(job, ...) line_show(job, LAIR_STDOUT, __VA_ARGS__)
 
 /* Whether laird has done it; if not, the cell has failed. */
 static bool done(struct job *job)
@@ -136,10 +119,9 @@ static uint64_t states_of(const struct bridge *bridge, uint64_t n)
 static void undo_begin(struct job *job)
 {
 	const char *word = argument(job);
-	char *end = NULL;
-	uint64_t n = word ? strtoull(word, &end, 10) : 1;
+	uint64_t n = 1;
 
-	if (n == 0 || n > 100000 || (end && *end)) {
+	if ((word && !text_number(word, &n)) || n == 0 || n > 100000) {
 		execute_refuse(job, "UsageError", "%undo: expected how many cells");
 		return;
 	}
@@ -338,18 +320,6 @@ static void help_begin(struct job *job)
 	execute_done(job);
 }
 
-/* Cut @line at its spaces, up to WORDS_MAX words. */
-static int words_split(char **words, char *line)
-{
-	char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest);
-	int n = 0;
-
-	for (; word && n < WORDS_MAX; word = strtok_r(NULL, " \t\r\n", &rest))
-		words[n++] = word;
-	words[n] = NULL;
-	return n;
-}
-
 /* A directive is alone in its cell, on one line. */
 static bool is_line(const char *code)
 {
@@ -369,7 +339,7 @@ bool directive_begin(struct job *job, const char *code)
 		return false;
 	job->text = strdup(code);
 	job->words = calloc(WORDS_MAX + 1, sizeof(*job->words));
-	n = job->text && job->words ? words_split(job->words, job->text) : 0;
+	n = job->text && job->words ? text_words(job->words, WORDS_MAX, job->text) : 0;
 	directive = n > 0 ? directive_find(job->words[0]) : NULL;
 	if (!directive)
 		return false;

@@ -280,9 +280,9 @@ void execute_done(struct job *job)
 
 /* ---- user_expressions ---- */
 
-static void expressions_go_on(struct job *job);
+static void expressions_next(struct job *job);
 
-static json_t *expression_told(const struct lair_result *result, const struct bridge *bridge)
+static json_t *expression_document(const struct lair_result *result, const struct bridge *bridge)
 {
 	json_t *data, *metadata, *error = result_error(bridge, result);
 
@@ -304,7 +304,7 @@ static void expression_done(struct job *job)
 	if (result) {
 		bridge->cells = result->cell;
 		state_note(bridge, result->cell, false);
-		told = expression_told(result, bridge);
+		told = expression_document(result, bridge);
 	} else {
 		told = json_pack("{s:s, s:s, s:s, s:[]}", "status", "error", "ename", "LairError", "evalue",
 				 lair_call_error(job->call), "traceback");
@@ -312,10 +312,10 @@ static void expression_done(struct job *job)
 	json_object_set_new(job->told, json_object_iter_key(job->expression), told);
 	job->expression =
 		json_object_iter_next(json_object_get(job->message.content, "user_expressions"), job->expression);
-	expressions_go_on(job);
+	expressions_next(job);
 }
 
-static void expressions_go_on(struct job *job)
+static void expressions_next(struct job *job)
 {
 	struct bridge *bridge = job->bridge;
 	const json_t *code = job->expression ? json_object_iter_value(job->expression) : NULL;
@@ -345,7 +345,7 @@ static void expressions_begin(struct job *job)
 	}
 	job->told = json_object();
 	job->expression = json_object_iter(wanted);
-	expressions_go_on(job);
+	expressions_next(job);
 }
 
 /* ---- a cell ---- */
@@ -374,7 +374,7 @@ static void result_note(struct bridge *bridge, const struct lair_result *result,
 		bridge->count++;
 	bridge->birth = result->birth;
 	bridge->cells = result->cell;
-	if (result_goes_on(result))
+	if (result_continues(result))
 		state_note(bridge, result->cell, shown);
 	else if (result_fate(result) == FATE_ROLLED_BACK)
 		state_back(bridge, result->restored);

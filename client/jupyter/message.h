@@ -1,4 +1,4 @@
-/* Messages of the protocol: frames of bytes that anybody may have sent, and what they say. */
+/* Messages of the protocol: frames of untrusted bytes, and their content. */
 #pragma once
 
 #include "signing.h"
@@ -19,14 +19,14 @@ struct frames {
 int frames_add(struct frames *frames, const void *data, size_t size);
 void frames_deinit(struct frames *frames);
 
-/* What frames say. Spans point into them. */
+/* The content of frames. Spans point into them. */
 struct message {
 	size_t n_identities;			      /* the first frames: the way back to who has sent it */
 	json_t *header, *parent, *metadata, *content; /* objects, owned */
 	size_t buffers;				      /* the number of the first frame that is a buffer */
 };
 
-/* Returns 0, or -EBADMSG if it is none, or none that somebody with the key has sent now. */
+/* Returns 0, or -EBADMSG if it is not one, or has no fresh signature. */
 int message_read(struct message *message, const struct frames *frames, struct signer *signer);
 void message_deinit(struct message *message);
 

@@ -165,7 +165,7 @@ void show_display(struct job *job, const struct lair_display *display)
 
 /* ---- what is said beside the output ---- */
 
-void tell_line(struct job *job, const char *format, ...)
+void line_show(struct job *job, enum lair_stream stream, const char *format, ...)
 {
 	_cleanup_(freep) char *line = NULL;
 	va_list args;
@@ -178,8 +178,8 @@ void tell_line(struct job *job, const char *format, ...)
 		line = NULL;
 		return;
 	}
-	output_gather(job->bridge, LAIR_STDERR, lair_text(text_tame(line)));
-	output_gather(job->bridge, LAIR_STDERR, lair_text("\n"));
+	output_gather(job->bridge, stream, lair_text(text_tame(line)));
+	output_gather(job->bridge, stream, lair_text("\n"));
 }
 
 static const struct note_style style = {

@@ -160,7 +160,7 @@ void calling_on_call(struct lair_call *call, struct bytes body)
 		return;
 	(void)held_remove(call, event.number);
 	if (!call->forgotten && !call->exec.on_call)
-		return; /* somebody else answers it */
+		return; /* another program answers it */
 	calling = calling_add(call, &event);
 	if (!calling)
 		return;
@@ -325,7 +325,7 @@ void desk_flush(struct lair *lair)
 	}
 }
 
-/* ---- answers by somebody else ---- */
+/* ---- answers by other programs ---- */
 
 int lair_calls(struct lair *lair, struct lair_call **callp, const char *session)
 {

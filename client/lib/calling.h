@@ -1,5 +1,5 @@
-/* Inside liblair: the calls that cells make of functions, and the desk where their answers wait. What is marked so
- * is shared with other threads, under the desk's lock; the rest belongs to the thread of the handle. */
+/* Inside liblair: the calls that cells make of functions, and the desk where their answers wait. Marked members
+ * are shared with other threads, under the desk's lock; the rest belongs to the thread of the handle. */
 #pragma once
 
 #include "handle.h"

@@ -1,5 +1,5 @@
 /* The desk: any thread puts answers to calls here, and the thread of the handle sends them. The desk and its calls
- * live as long as somebody uses them, so a thread may come too late and do no harm. */
+ * live as long as they are used, so a thread may come too late and do no harm. */
 #include "calling.h"
 
 /* ---- life ---- */

@@ -199,7 +199,7 @@ int daemon_start(struct lair *lair, double timeout);
 void calling_on_call(struct lair_call *call, struct bytes body);
 void calling_on_held(struct lair_call *call, struct bytes body);
 void calling_on_cancel(struct lair_call *call, struct bytes body);
-/* and its end: nobody waits for what is out. */
+/* and its end: its open calls are cancelled. */
 void callings_end(struct lair_call *call);
 
 /* desk.c: answers wait here until the thread of the handle sends them. */
@@ -208,7 +208,7 @@ struct desk *desk_new(void);
 struct desk *desk_close(struct desk *desk);
 /* Which descriptor to write to when there is an answer; -1: none. */
 void desk_watch(struct desk *desk, int wake);
-/* Send what is there. */
+/* Send the answers. */
 void desk_flush(struct lair *lair);
 
 /* json.c: append @json, one value, as msgpack. Returns 0, -EINVAL or -ENOMEM. */

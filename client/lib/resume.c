@@ -1,7 +1,7 @@
-/* When a connection ends, the daemon usually lives: its router has died, and a new one goes on. So the
+/* When a connection ends, the daemon usually lives: its router has died, and a new one continues. So the
  * connection is made again, the daemon greeted, and every unanswered request sent once more. A request that
- * changes something has a key, so it is done once; the output of a watched cell goes on where it was. Nobody
- * notices. Nothing here blocks.
+ * changes something has a key, so it is done once; the output of a watched cell continues where it was. Nothing
+ * here blocks.
  *
  * If nobody listens any more, or it is another daemon, which does not know the requests, then every call ends
  * with LAIR_E_LOST. Pieces of files end so at once: the router that had the other pieces is gone. */
@@ -35,7 +35,7 @@ void resume_stop(struct lair *lair)
 
 /* ---- sending again ---- */
 
-/* Changes the request so that its output goes on at @from. */
+/* Changes the request so that its output continues at @from. */
 static int request_move(struct lair_call *call, struct lair_point from)
 {
 	union {

@@ -24,7 +24,7 @@
 #define READY_FD 3
 #define NOBODY "no laird answers on %s"
 
-/* ---- does somebody listen? ---- */
+/* ---- is there a listener? ---- */
 
 static int socket_directory(struct lair *lair, char directory[static PATH_SIZE])
 {
@@ -69,7 +69,7 @@ int socket_probe(struct lair *lair)
 	if (fd < 0)
 		return lair_fail(lair, -errno, "cannot make a socket: %s", strerror(errno));
 	memcpy(address.sun_path, lair->socket, strlen(lair->socket) + 1);
-	/* If the backlog is full, somebody listens, too. */
+	/* If the backlog is full, there is a listener, too. */
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
 		return 0;
 	if (errno == ENOENT || errno == ECONNREFUSED)
@@ -209,7 +209,7 @@ static int launch_prepare(struct launch *launch, struct lair *lair)
 	return log_open(launch, lair);
 }
 
-/* The last words of the daemon tell the user what is wrong. */
+/* The last lines of its log tell the user the cause. */
 static int start_failed(struct lair *lair, const struct launch *launch, int status)
 {
 	char said[sizeof(lair->error) - 1];

@@ -1,4 +1,4 @@
-/* The connection: one DEALER socket, a monitor that tells when it has ended, and one descriptor to poll for
+/* The connection: one DEALER socket, a monitor that tells when it has ended, and one descriptor for
  * both. ZeroMQ's own descriptors report changes only. So ours is an epoll set that also holds a timer and an
  * eventfd, which is signalled whenever something was left unread. The set outlives its connections: a program
  * that polls it need not know of a new one. ZeroMQ does not reconnect by itself, since the daemon would not know
@@ -15,7 +15,7 @@
 /* So long that it never happens. If it were -1, ZeroMQ would drop the messages that came just before the end. */
 #define RECONNECT_MS (24 * 3600 * 1000)
 #define SEND_QUEUE 1000
-/* What a program does not read stays in the daemon but for so many messages; output comes in pieces of 64 KiB. */
+/* So many unread messages are kept here, and the others in the daemon; output comes in pieces of 64 KiB. */
 #define RECEIVE_QUEUE 128
 /* More than a connection needs. */
 #define DESCRIPTORS 16
@@ -172,7 +172,7 @@ int transport_connect(struct lair *lair, unsigned n_waiting)
 		r = monitor_open(lair);
 	if (!r)
 		r = watch_socket(lair, lair->dealer, SOURCE_DEALER);
-	/* An event is told only after somebody has looked, so look once. */
+	/* ZeroMQ reports an event only after a first look. */
 	if (!r)
 		(void)transport_ended(lair);
 	if (!r)

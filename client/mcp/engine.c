@@ -21,7 +21,7 @@ struct engine *engine_new(const struct mcp_options *options, struct lair *lair, 
 				  .userdata = userdata};
 	snprintf(engine->session, sizeof(engine->session), "%s", session);
 	engine->births = json_object();
-	engine->asked = json_object();
+	rpc_asker_init(&engine->asker);
 	if (options->servers)
 		servers_on_turn(options->servers, functions_resume, engine);
 	return offered_new(&engine->offered, options->servers) ? engine_free(engine) : engine;
@@ -47,7 +47,7 @@ struct engine *engine_free(struct engine *engine)
 		servers_on_turn(engine->options.servers, NULL, NULL);
 	engine->offered = offered_free(engine->offered);
 	json_decref(engine->births);
-	json_decref(engine->asked);
+	functions_forget(engine);
 	free(engine);
 	return NULL;
 }

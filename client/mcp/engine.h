@@ -33,9 +33,8 @@ struct engine {
 	bool elicits;	 /* the client of the handshake can ask its person */
 	/* functions of cells */
 	struct offered *offered;
-	json_t *asked; /* questions to the client: by their ids, which call they are of */
-	uint64_t last_asked;
-	int error; /* why the server must end */
+	struct rpc_asker asker; /* questions to the client */
+	int error;		/* why the server must end */
 };
 
 /* The strings of @options and @session are borrowed, and so is @lair, which is connected; NULL: the engine connects
@@ -53,19 +52,18 @@ void engine_end(struct engine *engine);
 /* Nobody waits for the answers of cells any more. */
 void engine_interrupt(struct engine *engine);
 
-/* What a request does next, once the daemon has answered its call. */
+/* The next step of a request, once the daemon has answered its call. */
 typedef void step(struct request *request, struct lair_call *call);
 
 struct request {
 	struct engine *engine;
 	struct request *previous, *next;
-	json_t *id, *token; /* token: NULL if no progress is wanted */
-	bool modern;	    /* of the stateless era */
-	bool cancelled;	    /* nobody waits for the answer, but its cell must still end */
-	bool answered;	    /* the client has its answer, but the calls of its cell still want theirs */
-	bool elicits;	    /* its client can ask its person */
-	json_t *state,
-		*responses; /* of a request that goes on: what it was answered, and what the person has said */
+	json_t *id, *token;	   /* token: NULL if no progress is wanted */
+	bool modern;		   /* of the stateless era */
+	bool cancelled;		   /* nobody waits for the answer, but its cell must still end */
+	bool answered;		   /* the client has its answer, but the calls of its cell still want theirs */
+	bool elicits;		   /* its client can ask its person */
+	json_t *state, *responses; /* of a request that is resumed: our answer to it, and the person's answers */
 
 	const struct tool *tool; /* of tools/call: the tool, */
 	json_t *arguments;	 /* and its checked arguments; of other methods: the params */
@@ -74,7 +72,7 @@ struct request {
 	step *then;
 	bool tolerant;	    /* it is for @then to see what went wrong */
 	bool runs;	    /* that is a cell: to cancel it is to interrupt it */
-	json_t *news;	    /* what its result says of the session, whatever else comes of it; owned, or NULL */
+	json_t *news;	    /* facts about the session, which any result of it gets; owned, or NULL */
 	struct timer timer; /* see request_due */
 	void (*on_due)(struct request *request);
 	void (*resume)(struct request *request);	    /* it waits for servers; this comes then */
@@ -89,7 +87,7 @@ struct request {
 
 /* @result is taken over. The fields of every result of the era are added. */
 void request_reply(struct request *request, json_t *result);
-/* The same, but the request goes on: nobody waits for it any more. */
+/* The same, but the request stays open, without a waiter. */
 void request_answer(struct request *request, json_t *result);
 /* An error of the protocol. @data is taken over, and may be NULL. */
 void request_refuse(struct request *request, int code, const char *message, json_t *data);

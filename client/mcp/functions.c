@@ -16,7 +16,6 @@
 /* Calls that ask come together, mostly; and a client that cannot ask gets its answer soon. */
 #define GATHER 0.1
 #define SHOWN_MAX ((size_t)1000)
-#define ASK_PREFIX "ask-"
 
 /* ---- which there are ---- */
 
@@ -111,14 +110,19 @@ static json_int_t number_of(const json_t *asking)
 	return json_integer_value(json_object_get(asking, "number"));
 }
 
+/* A question to the client, about a call of the cell with that key. */
+struct question {
+	struct rpc_asked asked;
+	json_int_t number;
+	char key[];
+};
+
 /* It does not ask any more: nor does the client. */
 static void asking_drop(struct request *request, uint64_t number)
 {
-	struct engine *engine = request->engine;
-	json_t *asking, *asked;
-	const char *id;
+	struct question *question;
+	json_t *asking;
 	size_t i;
-	void *next;
 
 	json_array_foreach(request->asking, i, asking)
 	{
@@ -127,14 +131,21 @@ static void asking_drop(struct request *request, uint64_t number)
 			break;
 		}
 	}
-	json_object_foreach_safe(engine->asked, next, id, asked)
-	{
-		if (number_of(asked) != (json_int_t)number ||
-		    strcmp(json_string_value(json_object_get(asked, "key")), request->key) != 0)
+	list_for_each (question, &request->engine->asker.asked, asked.node) {
+		if (question->number != (json_int_t)number || strcmp(question->key, request->key) != 0)
 			continue;
-		request_tell(waiter_of(request),
-			     rpc_notification("notifications/cancelled", json_pack("{s:s}", "requestId", id)));
-		json_object_del(engine->asked, id);
+		request_tell(waiter_of(request), rpc_withdraw(&question->asked, "it is answered"));
+		free(question);
+	}
+}
+
+void functions_forget(struct engine *engine)
+{
+	struct question *question;
+
+	list_for_each (question, &engine->asker.asked, asked.node) {
+		list_remove(&question->asked.node);
+		free(question);
 	}
 }
 
@@ -176,14 +187,17 @@ static json_t *elicitation(const json_t *asking, bool modern)
 
 static void ask_client(struct request *request, const json_t *asking)
 {
-	struct engine *engine = request->engine;
-	char id[40];
+	size_t size = strlen(request->key) + 1;
+	struct question *question = calloc(1, sizeof(*question) + size);
 
-	snprintf(id, sizeof(id), ASK_PREFIX "%" PRIu64, ++engine->last_asked);
-	json_object_set_new(engine->asked, id,
-			    json_pack("{s:s, s:I}", "key", request->key, "number", number_of(asking)));
-	request_tell(waiter_of(request),
-		     rpc_request(json_string(id), "elicitation/create", elicitation(asking, false)));
+	if (!question) {
+		request->engine->error = -ENOMEM;
+		return;
+	}
+	question->number = number_of(asking);
+	memcpy(question->key, request->key, size);
+	request_tell(waiter_of(request), rpc_ask(&request->engine->asker, &question->asked, "elicitation/create",
+						 elicitation(asking, false)));
 }
 
 /* Whoever waits for this cell is told soon. */
@@ -250,18 +264,16 @@ static bool answer_take(struct engine *engine, const char *key, uint64_t number,
 
 void functions_response(struct engine *engine, const struct rpc *rpc)
 {
-	const char *id = json_text_value(json_object_get(rpc->document, "id"));
-	json_t *asked = id ? json_incref(json_object_get(engine->asked, id)) : NULL;
-	const char *key;
+	struct rpc_asked *asked = rpc_answered(&engine->asker, json_object_get(rpc->document, "id"));
+	struct question *question = asked ? container_of(asked, struct question, asked) : NULL;
 
-	if (!asked)
+	if (!question)
 		return;
-	json_object_del(engine->asked, id);
-	key = json_string_value(json_object_get(asked, "key"));
 	/* If it is no answer, the result of the cell's request tells of the call. */
-	if (!answer_take(engine, key, (uint64_t)number_of(asked), json_object_get(rpc->document, "result")))
-		waiters_hurry(engine, key);
-	json_decref(asked);
+	if (!answer_take(engine, question->key, (uint64_t)question->number,
+			 json_object_get(rpc->document, "result")))
+		waiters_hurry(engine, question->key);
+	free(question);
 }
 
 json_t *functions_input_required(const struct request *request, json_t *handle)
@@ -314,7 +326,7 @@ void functions_attach(struct request *request, struct lair_attach *attach)
 	attach->on_held = on_held;
 }
 
-bool functions_go_on(struct request *request)
+bool functions_keep(struct request *request)
 {
 	struct engine *engine = request->engine;
 

@@ -15,7 +15,7 @@ void functions_offer(struct request *request, struct lair_exec *exec);
 void functions_attach(struct request *request, struct lair_attach *attach);
 /* The request is answered, but its cell runs on: its calls are answered nevertheless. Returns false if it can be
  * dropped. */
-bool functions_go_on(struct request *request);
+bool functions_keep(struct request *request);
 /* Its cell has ended. */
 void functions_end(struct request *request);
 
@@ -26,10 +26,12 @@ json_t *functions_asking(const struct request *request);
 json_t *functions_input_required(const struct request *request, json_t *handle);
 /* And its answers. */
 void functions_input_take(struct request *request, const char *key, const json_t *responses);
+/* Nobody answers the questions to the client any more. */
+void functions_forget(struct engine *engine);
 /* In the other era: a response of the client. */
 void functions_response(struct engine *engine, const struct rpc *rpc);
 
 /* Whether a client with these capabilities can ask a person. */
 bool functions_elicits(const json_t *capabilities);
-/* What a model is told of them; "" if there are none. New. */
+/* Their description for a model; "" if there are none. New. */
 json_t *functions_instructions(const struct engine *engine);

@@ -245,7 +245,7 @@ static void unfinished_reply(struct request *request)
 					run->key, clock_seconds() - run->started);
 	json_decref(handle);
 	request_answer(request, result);
-	if (!functions_go_on(request))
+	if (!functions_keep(request))
 		request_drop(request);
 }
 

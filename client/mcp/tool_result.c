@@ -199,7 +199,7 @@ static void add_blocked(json_t *structured, const struct lair_result *cell)
 
 	while (lair_next_blocked(cell->blocked, &cursor, &act)) {
 		/* The error that ended the code has told it already. */
-		if (refusal_told(&act, cell))
+		if (refusal_show(&act, cell))
 			continue;
 		object = json_object();
 		add_text(object, "event", act.event);

@@ -15,13 +15,13 @@ json_t *result_failure(const struct request *request, int error, const char *sen
 /* The tool has refused. */
 json_t *result_refused(const struct request *request, const char *name, const char *sentence);
 
-/* What @told says of how the session ended or went back, and its notes in words. Other answers than results of
+/* The session's end or rollback as @told has it, and its notes in words. Other answers than results of
  * cells give a result with those fields. */
 void result_add(json_t *structured, const struct lair_result *told);
 /* The same of a session that was opened, and `new` if it did not exist. */
 void result_add_opened(json_t *structured, const struct request *request, const struct lair_session *session);
 
-/* What is collected from a cell while it runs; otherwise it comes with the cell's result. */
+/* The output that is collected from a cell while it runs. */
 struct seen {
 	struct excerpt out, err;
 	struct shown shown;
@@ -30,7 +30,7 @@ struct seen {
 	bool once;		   /* its session ends with it, and is not told of */
 };
 
-/* The result of a cell that still runs after so many seconds: what has come until now. @handle is taken over.
+/* The result of a cell that still runs after so many seconds: its output until now. @handle is taken over.
  * @asking: its calls that wait for approval, or NULL; @key: its key. */
 json_t *result_running(const struct request *request, const struct seen *seen, json_t *handle, json_t *asking,
 		       const char *key, double seconds);

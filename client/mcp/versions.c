@@ -8,7 +8,6 @@
 #define DISCOVER_TTL_MS 3600000
 
 static const char *const modern[] = {MCP_MODERN};
-static const char *const legacy[] = {MCP_LEGACY};
 /* The last of them that knows links to resources. */
 enum { LEGACY_LINKS = 1 };
 
@@ -19,11 +18,6 @@ static json_t *array_of(const char *const *texts, size_t n)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(array, json_string(texts[i]));
 	return array;
-}
-
-static json_t *server_info(void)
-{
-	return json_pack("{s:s, s:s, s:s}", "name", "lair", "title", "Lair", "version", LAIR_VERSION);
 }
 
 static json_t *capabilities(void)
@@ -73,7 +67,7 @@ void versions_complete(json_t *result)
 {
 	if (!json_object_get(result, "resultType"))
 		json_object_set_new(result, "resultType", json_string("complete"));
-	json_object_set_new(rpc_meta(result), MCP_META("serverInfo"), server_info());
+	json_object_set_new(rpc_meta(result), MCP_META("serverInfo"), mcp_info());
 }
 
 void versions_cacheable(const struct request *request, json_t *result, int ttl_ms, bool public)
@@ -144,24 +138,20 @@ bool versions_links(const struct request *request)
 
 static void initialized(struct request *request, struct lair_call *call)
 {
-	request_reply(request, json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion", legacy[request->engine->legacy],
-					 "capabilities", capabilities(), "serverInfo", server_info(),
-					 "instructions", instructions_of(request, call)));
+	request_reply(request, json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion",
+					 mcp_legacy[request->engine->legacy], "capabilities", capabilities(),
+					 "serverInfo", mcp_info(), "instructions", instructions_of(request, call)));
 }
 
 void versions_initialize(struct request *request)
 {
 	const char *wanted = json_text_value(json_object_get(request->arguments, "protocolVersion"));
-	unsigned version = 0;
-
 	if (!wanted) {
 		request_refuse(request, RPC_INVALID_PARAMS, "protocolVersion must be a string", NULL);
 		return;
 	}
-	for (unsigned i = 0; i < ARRAY_SIZE(legacy); i++)
-		if (strcmp(wanted, legacy[i]) == 0)
-			version = i;
-	request->engine->legacy = version;
+	/* To a version that is not known the newest one is the answer. */
+	request->engine->legacy = (unsigned)MAX(mcp_legacy_find(wanted), 0);
 	request->engine->elicits = functions_elicits(json_object_get(request->arguments, "capabilities"));
 	find_out(request, initialized);
 }

@@ -72,7 +72,7 @@ static void on_room(struct exchange *exchange)
 	struct watching *watching = exchange->state;
 
 	watching->patience = PATIENCE;
-	line_go_on(&exchange->tenant->streams);
+	line_resume(&exchange->tenant->streams);
 }
 
 static void on_silence(struct exchange *exchange)

@@ -177,7 +177,7 @@ bool connection_shown(struct connection *connection, struct tenant *tenant)
 	return true;
 }
 
-void connections_of_none(struct tenant *tenant)
+void connections_drop(struct tenant *tenant)
 {
 	for (struct connection *at = tenant->server->connections; at; at = at->next)
 		if (at->tenant == tenant)

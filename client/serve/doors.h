@@ -12,14 +12,14 @@ extern const struct door mcp_door;	 /* /mcp */
 /* openapi.c: what all doors' routes make. New. */
 json_t *openapi_make(const struct server *server);
 
-/* cells.c: a cell. @session: in laird; NULL: a one-shot. Its result as documents have it, new: without what is only
- * laird's, and with the tenant's own name of the session. */
+/* cells.c: a cell. @session: in laird; NULL: a one-shot. Its result as documents have it, new: without the fields
+ * that are only laird's, and with the tenant's own name of the session. */
 json_t *result_document(const struct exchange *exchange, const struct lair_result *result);
 /* A document as the tenant has it: one with a token learns nothing of this machine, no path, user or process.
  * Returns
  * @document. */
 json_t *discreet(const struct exchange *exchange, json_t *document);
-/* The same of one about a session, or what is of it: with the tenant's own name of @session. */
+/* The same of a document about a session: with the tenant's own name of @session. */
 json_t *tenant_document(const struct exchange *exchange, json_t *document, struct lair_text session);
 /* NAME=value of each, ended by NULL; one block. NULL without memory, or after *badp. */
 char **environment_of(const json_t *env, bool *badp);

@@ -146,7 +146,7 @@ void exchange_completed(struct exchange *exchange)
 
 /* ---- standing still ---- */
 
-static void stand_still(struct exchange *exchange)
+static void suspend(struct exchange *exchange)
 {
 	exchange->suspended = true;
 	MHD_suspend_connection(exchange->http);
@@ -565,7 +565,7 @@ static ssize_t stream_read(void *userdata, uint64_t at, char *to, size_t size)
 	freep(&exchange->out);
 	exchange->server->streams -= exchange->out_allocated;
 	exchange->out_allocated = 0;
-	stand_still(exchange);
+	suspend(exchange);
 	return 0;
 }
 
@@ -736,7 +736,7 @@ static enum MHD_Result answer_or_wait(struct exchange *exchange)
 		return MHD_NO;
 	if (exchange->response)
 		return queue(exchange);
-	stand_still(exchange);
+	suspend(exchange);
 	return MHD_YES;
 }
 
@@ -827,7 +827,7 @@ static enum MHD_Result on_upload(struct exchange *exchange, const char *data, si
 	*size = exchange->response ? 0 : *size - taken;
 	if (*size > 0) {
 		exchange->paused = true;
-		stand_still(exchange);
+		suspend(exchange);
 	}
 	return exchange->gone ? MHD_NO : MHD_YES;
 }

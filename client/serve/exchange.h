@@ -1,7 +1,7 @@
 /* An exchange: one request of HTTP and its answer. All of this runs in one thread, and nothing here waits.
  *
  * A route's handler begins when the request has come, with its body. It answers at once, or later, when a call of
- * liblair has been answered: meanwhile the connection stands still and costs nothing. It answers exactly once: with
+ * liblair has been answered: meanwhile the connection is suspended and costs nothing. It answers exactly once: with
  * one of answer_..., or with stream_begin, stream_write and then stream_end or stream_break.
  *
  * The exchange ends when its answer has been sent, or when the client goes away: then on_gone runs first, if the
@@ -43,7 +43,7 @@ struct exchange {
 	/* With ROUTE_RAW: a piece of the body. Takes as much of it as it likes, and returns how much. If it takes
 	 * less, it gets the rest after exchange_more. At the end of the body @size is 0. */
 	size_t (*on_body)(struct exchange *exchange, const char *data, size_t size);
-	/* What it streams comes over this line, and all of it is to arrive: see exchange_flow. */
+	/* Its stream comes over this line, and all of it must arrive: see exchange_flow. */
 	struct line *flow;
 	void *state;
 	void (*free_state)(void *state);
@@ -61,7 +61,7 @@ struct exchange {
 	bool routed, begun, ended_body, suspended, paused, queued, streaming, ended, broken, gone, head, close;
 	bool stops;	       /* flow */
 	double read;	       /* when the client has last read something of a stream that stops its flow */
-	bool urgent;	       /* for handlers: what is written to the stream has room in any case */
+	bool urgent;	       /* for handlers: writes to the stream have room in any case */
 	struct seat *seats[2]; /* seats.c's: of sessions that it may open */
 	handler *again;	       /* when they have been counted, */
 	double asked;	       /* which laird was asked for then; */
@@ -69,7 +69,7 @@ struct exchange {
 	bool interrupts;       /* for handlers: to go away interrupts the cell */
 };
 
-/* ---- what was asked ---- */
+/* ---- the request ---- */
 
 /* A parameter of the route's path; never NULL for one that the route has. */
 const char *exchange_path(const struct exchange *exchange, const char *name);
@@ -93,8 +93,8 @@ bool exchange_accepts(const struct exchange *exchange, const char *type);
 struct lair *exchange_lair(struct exchange *exchange);
 /* The same, of the connection for calls with on_output. */
 struct lair *exchange_streams(struct exchange *exchange);
-/* The same, of one of the tenant's flows: what is written to the stream has room in any case, and while its client
- * has much to read, nothing more is read from the flow. So laird lets the cells wait, also others of that flow. */
+/* The same, of one of the tenant's flows: writes to the stream have room in any case, and while its client
+ * has much to read, nothing is read from the flow. So laird lets the cells wait, also others of that flow. */
 struct lair *exchange_flow(struct exchange *exchange);
 /* The name that laird has for the tenant's session @id; valid as long as the exchange lives. NULL after it has been
  * answered, since the id is too long. */
@@ -128,7 +128,7 @@ void exchange_more(struct exchange *exchange);
 
 /* ---- the answer ---- */
 
-/* Before the answer. Both are copied. What is no header is left out. */
+/* Before the answer. Both are copied. An invalid header is left out. */
 void answer_header(struct exchange *exchange, const char *name, const char *value);
 /* @document is taken over. ASCII only. */
 void answer_json(struct exchange *exchange, unsigned status, json_t *document);
@@ -150,8 +150,9 @@ unsigned status_of(int error);
 /* A body that comes little by little. @size: its size, or STREAM_OPEN: it ends when it ends. */
 #define STREAM_OPEN UINT64_MAX
 void stream_begin(struct exchange *exchange, unsigned status, const char *type, uint64_t size);
-/* Copies @text to what is to be sent. Returns false, and writes nothing, if the client does not read and there are
- * STREAM_MAX bytes already (less if there are many such clients), or memory is short, or the client has gone. */
+/* Appends a copy of @text to the stream. Returns false, and writes nothing, if the client does not read and there
+ * are STREAM_MAX bytes already (less if there are many such clients), or memory is short, or the client has gone.
+ */
 #define STREAM_MAX ((size_t)8 << 20)
 bool stream_write(struct exchange *exchange, struct lair_text text);
 /* The same for a document, which is taken over: as a line, ASCII only. */
@@ -201,7 +202,7 @@ struct door {
 	size_t n_routes;
 	/* The token of the request, or NULL; NULL: Authorization: Bearer. */
 	const char *(*credential)(const struct exchange *exchange);
-	/* Who asks, if a token alone does not say; or NULL. */
+	/* The tenant, if the token alone does not determine it; or NULL. */
 	struct tenant *(*asker)(const struct exchange *exchange);
 	/* An error in this door's own form; NULL: problem+json. */
 	void (*fail)(struct exchange *exchange, unsigned status, const char *code, const char *sentence);

@@ -17,7 +17,7 @@ struct follower {
 	bool asked;	     /* laird was asked to repeat what it misses */
 };
 
-/* What a follower hears. @follower->at is the end of the piece. */
+/* The events of a follower. @follower->at is the end of the piece. */
 struct feed_events {
 	/* It follows a cell that is known to be there. */
 	void (*on_joined)(struct follower *follower);
@@ -26,7 +26,7 @@ struct feed_events {
 	void (*on_alive)(struct follower *follower, const struct lair_alive *alive);
 	/* @call has an outcome; the follower follows nothing any more. */
 	void (*on_done)(struct follower *follower, const struct lair_call *call);
-	/* The cell has ended before the follower had what was before it: it has to ask itself. */
+	/* The cell has ended before the follower had all output: it has to ask for the result itself. */
 	void (*on_missed)(struct follower *follower);
 };
 

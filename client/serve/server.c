@@ -441,7 +441,7 @@ static void tick(struct server *server, double now)
 	}
 	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
 		if (tenant->streams.held > 0 && tenant->streams.held <= now)
-			line_go_on(&tenant->streams);
+			line_resume(&tenant->streams);
 	connections_tick(server, now);
 	(void)tenants_reload(server);
 	/* Before those who were revoked are freed. */

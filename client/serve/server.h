@@ -24,7 +24,7 @@ struct connection {
 	struct connection *previous, *next;
 	TAILQ_ENTRY(connection)
 	of_all, of_peer;	    /* strangers of the server or idle ones of its tenant; of its address */
-	struct event_source source; /* while an exchange stands still: whether the client goes away */
+	struct event_source source; /* while the exchange is suspended: whether the client hangs up */
 	int fd;
 	struct peer *peer;     /* a stranger's address */
 	struct tenant *tenant; /* whose token its last request had; NULL: a stranger's */
@@ -61,7 +61,7 @@ struct server {
 	} doors; /* a door's own, for its open and close */
 };
 
-/* Whoever asks: what a token is for. Without tokens there is one, which has everything. */
+/* The limits of a token. */
 struct limits {
 	uint64_t sessions; /* at once; 0: any */
 	double rate;	   /* requests a second; 0: any */
@@ -98,13 +98,13 @@ struct tenant {
 	struct line flows[FLOWS];    /* the same, of streams that lose nothing: exchange_flow */
 	struct lair *lair;	     /* of requests */
 	double asked;		     /* when its last request came */
-	double tokens, refilled;     /* what is left of its rate, and since when */
+	double tokens, refilled;     /* the rest of its rate, and since when */
 	struct feed *feeds;	     /* of cells that its streams follow: feeds.h */
 	struct connection_list idle; /* connections without a request, the longest unused first */
 	size_t n_connections;
-	size_t n_exchanges, n_lookers; /* lookers: those who wait for calls of functions */
+	size_t n_exchanges, n_lookers; /* lookers: exchanges that wait for calls of functions */
 	struct lair_call *watch;       /* tells when these have changed; NULL: nothing does */
-	uint64_t turn;		       /* what it has told last; 0: nothing */
+	uint64_t turn;		       /* the last turn of it; 0: none */
 	bool revoked;
 };
 
@@ -131,9 +131,9 @@ void connection_works(struct connection *connection, struct exchange *exchange);
 void connection_rests(struct connection *connection);
 /* it had the token of @tenant. Returns false if that has too many connections, and none of them is idle. */
 bool connection_shown(struct connection *connection, struct tenant *tenant);
-/* @tenant is no more. */
-void connections_of_none(struct tenant *tenant);
-/* Whether its client goes away while nothing reads from it: exchange_drop. */
+/* @tenant ends. */
+void connections_drop(struct tenant *tenant);
+/* Notice the hang-up of its client while nothing reads from it: exchange_drop. */
 void connection_watch(struct connection *connection);
 void connection_unwatch(struct connection *connection);
 /* pages.c: the first of a list of origins that is none; NULL: all are. */
@@ -158,10 +158,10 @@ void tenants_sweep(struct server *server);
 struct tenant *tenant_of(struct server *server, const char *token);
 /* Connect it, if it is not. Returns 0 or an error, with a sentence. */
 int line_open(struct line *line, const char **sentencep);
-/* Read nothing from it for so many seconds, or until line_go_on. Not if that was in vain lately: all who share it
+/* Read nothing from it for so many seconds, or until line_resume. Not if that was in vain lately: all who share it
  * wait meanwhile. */
 void line_hold(struct line *line, double seconds);
-void line_go_on(struct line *line);
+void line_resume(struct line *line);
 /* Read nothing from it until line_start was called as often. */
 void line_stop(struct line *line);
 void line_start(struct line *line);

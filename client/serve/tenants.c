@@ -103,7 +103,7 @@ void line_hold(struct line *line, double seconds)
 	line_unwatch(line);
 }
 
-void line_go_on(struct line *line)
+void line_resume(struct line *line)
 {
 	double now = server_now();
 
@@ -150,7 +150,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 {
 	if (!tenant)
 		return NULL;
-	connections_of_none(tenant);
+	connections_drop(tenant);
 	tenant->watch = lair_call_free(tenant->watch);
 	seats_free(tenant);
 	line_free(&tenant->requests);

@@ -1,6 +1,8 @@
 /* The file of tokens. Secrets are random, so a fast hash of them is as good as a slow one. */
 #include "tokens.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -73,15 +75,6 @@ static bool profiles_take(struct token *token, const char *list)
 	return token->profiles;
 }
 
-static bool count_take(uint64_t *countp, const char *text)
-{
-	char *end;
-
-	errno = 0;
-	*countp = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno;
-}
-
 static bool rate_take(double *ratep, const char *text)
 {
 	char *end;
@@ -95,9 +88,9 @@ static bool setting_take(struct token *token, const char *word)
 	if (strncmp(word, "profiles=", 9) == 0)
 		return profiles_take(token, word + 9);
 	if (strncmp(word, "sessions=", 9) == 0)
-		return count_take(&token->sessions, word + 9);
+		return text_number(word + 9, &token->sessions);
 	if (strncmp(word, "requests=", 9) == 0)
-		return count_take(&token->requests, word + 9);
+		return text_number(word + 9, &token->requests);
 	return strncmp(word, "rate=", 5) == 0 && rate_take(&token->rate, word + 5);
 }
 

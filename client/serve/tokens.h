@@ -1,4 +1,4 @@
-/* The file of tokens: a line for each, with the hash of a secret and what it is for. `lair token` writes it, `lair
+/* The file of tokens: a line for each, with the hash of a secret and its limits. `lair token` writes it, `lair
  * serve` reads it. */
 #pragma once
 
@@ -25,7 +25,7 @@ struct token {
  */
 int tokens_path(char path[static 4096]);
 
-/* Read the file, in its order. Nobody but its owner, who is this user or root, may write to it. *st: the file's.
+/* Read the file, in its order. Only its owner, this user or root, may have write access. *st: the file's.
  * Returns 0 or -errno, with a sentence. */
 int tokens_read(struct token **tokensp, const char *path, struct stat *st, char why[static TOKEN_WHY_SIZE]);
 struct token *tokens_free(struct token *tokens);

@@ -11,7 +11,7 @@ struct offered;
 int offered_new(struct offered **offeredp, struct servers *servers);
 struct offered *offered_free(struct offered *offered);
 
-/* What the servers have now; valid until this is called again. */
+/* The functions of the servers now; valid until this is called again. */
 const struct lair_function *offered_functions(struct offered *offered, size_t *np);
 
 /* A call of @cell, whatever that is to the caller: it is answered from the loop, at the latest. */

@@ -109,7 +109,7 @@ static char *trouble_of(const struct upstream *upstream)
 	return sentence;
 }
 
-static void owner_told(struct servers *servers)
+static void owner_notify(struct servers *servers)
 {
 	const struct servers_options *options = &servers->options;
 
@@ -140,7 +140,7 @@ static void servers_turn(struct servers *servers)
 			upstream_late(it);
 		upstream_settle(it);
 	}
-	owner_told(servers);
+	owner_notify(servers);
 	if (servers->on_turn)
 		servers->on_turn(servers->turn_userdata);
 	due = servers_due(servers);

@@ -1,7 +1,7 @@
 /* MCP servers as providers of functions: their tools are listed, and calls are passed to them. This is a client of
  * the Model Context Protocol, over stdio and streamable HTTP. A server is started when its tools are asked for,
- * stays up, is started again at the next call if it has died, and ends with this process. What servers say is not
- * trusted. */
+ * stays up, is started again at the next call if it has died, and ends with this process. Messages of servers are
+ * not trusted. */
 #pragma once
 
 #include "proto/event.h"
@@ -47,7 +47,7 @@ json_t *servers_failed(const struct servers *servers);
 /* A call has ended: with the result of MCP, which is borrowed; or with the name of an error and a sentence. The
  * call is freed afterwards. */
 typedef void servers_done(json_t *result, const char *error, const char *text, void *userdata);
-/* It goes on. @params: progress, total?, message?; borrowed. */
+/* Progress of the call. @params: progress, total?, message?; borrowed. */
 typedef void servers_progress(json_t *params, void *userdata);
 
 /* Call a function. @arguments is an object, and taken over. Returns 0, -ENOENT if there is no such function, or

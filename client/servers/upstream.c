@@ -4,7 +4,6 @@
 #include "upstream.h"
 
 #include "base/json.h"
-#include "base/jsonrpc.h"
 
 #include "proto/clock.h"
 
@@ -24,8 +23,6 @@
 #define RETRY_MAX 60.0
 /* A server that was up for so long had not failed to start. */
 #define UP_LONG 10.0
-
-static const char *const legacy[] = {MCP_LEGACY};
 
 /* ---- calls ---- */
 
@@ -50,7 +47,7 @@ static void call_wait(struct servers_call *call)
 	while (*end)
 		end = &(*end)->next;
 	call->next = NULL;
-	call->id = 0;
+	call->exchange = NULL;
 	*end = call;
 }
 
@@ -75,8 +72,7 @@ static void meta_add(const struct upstream *upstream, json_t *params)
 		return;
 	json_object_set_new(meta, MCP_META("protocolVersion"), json_string(MCP_MODERN));
 	json_object_set_new(meta, MCP_META("clientCapabilities"), json_object());
-	json_object_set_new(meta, MCP_META("clientInfo"),
-			    json_pack("{s:s, s:s}", "name", "lair", "version", LAIR_VERSION));
+	json_object_set_new(meta, MCP_META("clientInfo"), mcp_info());
 }
 
 static void notify(struct upstream *upstream, const char *method, json_t *params)
@@ -89,36 +85,42 @@ static struct exchange *request_send(struct upstream *upstream, enum exchange_ki
 				     json_t *params)
 {
 	struct exchange *exchange = calloc(1, sizeof(*exchange));
-	json_int_t id = ++upstream->last_id;
+	json_t *document;
 
 	if (!exchange) {
 		json_decref(params);
 		return NULL;
 	}
 	meta_add(upstream, params);
+	exchange->kind = kind;
+	document = rpc_ask(&upstream->asker, &exchange->asked, method, params);
 	if (kind == EXCHANGE_CALL)
-		json_object_set_new(rpc_meta(params), "progressToken", json_integer(id));
-	*exchange = (struct exchange){.next = upstream->exchanges, .id = id, .kind = kind};
-	if (transport_send(upstream, rpc_request(json_integer(id), method, params), id)) {
-		free(exchange);
-		return NULL;
-	}
-	upstream->exchanges = exchange;
-	return exchange;
+		json_object_set_new(rpc_meta(json_object_get(document, "params")), "progressToken",
+				    json_integer(exchange->asked.id));
+	if (!transport_send(upstream, document, exchange->asked.id))
+		return exchange;
+	list_remove(&exchange->asked.node);
+	free(exchange);
+	return NULL;
 }
 
 /* Takes it out of the list; the caller's to free. */
-static struct exchange *exchange_take(struct upstream *upstream, json_int_t id)
+static struct exchange *exchange_take(struct upstream *upstream, json_t *id)
 {
-	for (struct exchange **at = &upstream->exchanges; *at; at = &(*at)->next) {
-		struct exchange *exchange = *at;
+	struct rpc_asked *asked = rpc_answered(&upstream->asker, id);
 
-		if (exchange->id == id) {
-			*at = exchange->next;
-			return exchange;
-		}
-	}
-	return NULL;
+	json_decref(id);
+	return asked ? container_of(asked, struct exchange, asked) : NULL;
+}
+
+/* Any one, out of the list; NULL: there is none. */
+static struct exchange *exchange_first(struct upstream *upstream)
+{
+	struct list *first = list_first(&upstream->asker.asked);
+
+	if (first)
+		list_remove(first);
+	return first ? container_of(first, struct exchange, asked.node) : NULL;
 }
 
 static bool call_send(struct servers_call *call)
@@ -131,7 +133,7 @@ static bool call_send(struct servers_call *call)
 	if (!exchange)
 		return false;
 	exchange->call = call;
-	call->id = exchange->id;
+	call->exchange = exchange;
 	return true;
 }
 
@@ -202,8 +204,7 @@ static void calls_fail(struct upstream *upstream)
 	struct servers_call *call;
 	char *text = NULL;
 
-	while ((exchange = upstream->exchanges)) {
-		upstream->exchanges = exchange->next;
+	while ((exchange = exchange_first(upstream))) {
 		if (exchange->call && asprintf(&text, "%s. It had the call, so this may have been done", why) < 0)
 			text = NULL;
 		if (exchange->call)
@@ -258,8 +259,8 @@ void upstream_start(struct upstream *upstream)
 	if (r)
 		upstream_lost(upstream, why ? why : strerror(-r));
 	else if (!request_send(upstream, EXCHANGE_INITIALIZE, "initialize",
-			       json_pack("{s:s, s:{}, s:{s:s, s:s}}", "protocolVersion", legacy[0], "capabilities",
-					 "clientInfo", "name", "lair", "version", LAIR_VERSION)))
+			       json_pack("{s:s, s:{}, s:o}", "protocolVersion", mcp_legacy[0], "capabilities",
+					 "clientInfo", mcp_info())))
 		lost_without_memory(upstream);
 }
 
@@ -341,15 +342,13 @@ static void greeted(struct upstream *upstream, json_t *capabilities)
 
 static void initialize_take(struct upstream *upstream, json_t *result)
 {
-	const char *version = json_string_value(json_object_get(result, "protocolVersion"));
+	int version = mcp_legacy_find(json_string_value(json_object_get(result, "protocolVersion")));
 
-	for (size_t i = 0; version && i < ARRAY_SIZE(legacy); i++)
-		if (strcmp(version, legacy[i]) == 0)
-			upstream->version = legacy[i];
-	if (!upstream->version) {
+	if (version < 0) {
 		upstream_lost(upstream, "it speaks no version of the protocol that is known here");
 		return;
 	}
+	upstream->version = mcp_legacy[version];
 	notify(upstream, "notifications/initialized", json_object());
 	if (upstream->http)
 		http_listen(upstream->http);
@@ -492,14 +491,14 @@ static void exchange_failed(struct upstream *upstream, const struct exchange *ex
 
 static void response_take(struct upstream *upstream, json_t *document)
 {
-	json_t *id = json_object_get(document, "id"), *result = json_object_get(document, "result");
-	struct exchange *exchange = json_is_integer(id) ? exchange_take(upstream, json_integer_value(id)) : NULL;
+	json_t *result = json_object_get(document, "result");
+	struct exchange *exchange = exchange_take(upstream, json_incref(json_object_get(document, "id")));
 	const char *text = json_text_value(json_object_get(json_object_get(document, "error"), "message"));
 
 	if (!exchange)
 		return;
 	if (upstream->http)
-		http_answered(upstream->http, exchange->id);
+		http_answered(upstream->http, exchange->asked.id);
 	if (result)
 		exchange_succeeded(upstream, exchange, result);
 	else
@@ -521,8 +520,11 @@ static void progress_take(struct upstream *upstream, json_t *params)
 {
 	json_t *token = json_object_get(params, "progressToken");
 
-	for (struct exchange *it = upstream->exchanges; it && json_is_integer(token); it = it->next)
-		if (it->call && it->call->progress && it->id == json_integer_value(token))
+	struct exchange *it;
+
+	list_for_each (it, &upstream->asker.asked, asked.node)
+		if (it->call && it->call->progress && json_is_integer(token) &&
+		    it->asked.id == json_integer_value(token))
 			it->call->progress(params, it->call->userdata);
 }
 
@@ -547,7 +549,7 @@ void upstream_message(struct upstream *upstream, struct lair_text line)
 
 void upstream_unanswered(struct upstream *upstream, json_int_t id, const char *why, bool refused)
 {
-	struct exchange *exchange = exchange_take(upstream, id);
+	struct exchange *exchange = exchange_take(upstream, json_integer(id));
 	_cleanup_(freep) char *text = NULL;
 
 	if (!exchange)
@@ -567,7 +569,7 @@ void upstream_unanswered(struct upstream *upstream, json_int_t id, const char *w
 
 void upstream_forgotten(struct upstream *upstream, json_int_t id)
 {
-	struct exchange *exchange = id ? exchange_take(upstream, id) : NULL;
+	struct exchange *exchange = exchange_take(upstream, json_integer(id));
 	struct servers_call *call = exchange ? exchange->call : NULL;
 
 	free(exchange);
@@ -660,16 +662,19 @@ void servers_cancel(struct servers_call *call)
 {
 	struct upstream *upstream = call->upstream;
 
-	if (!call->id) {
+	if (!call->exchange) {
 		waiting_drop(call);
 	} else {
-		free(exchange_take(upstream, call->id));
+		json_t *withdrawal = rpc_withdraw(&call->exchange->asked, "nobody waits for it");
+
 		/* Over HTTP in the stateless era, the end of the connection says so. */
-		if (!upstream->http || !upstream->modern)
-			notify(upstream, "notifications/cancelled",
-			       json_pack("{s:I, s:s}", "requestId", call->id, "reason", "nobody waits for it"));
+		if (upstream->http && upstream->modern)
+			json_decref(withdrawal);
+		else
+			(void)transport_send(upstream, withdrawal, 0);
 		if (upstream->http)
-			http_drop(upstream->http, call->id);
+			http_drop(upstream->http, call->exchange->asked.id);
+		free(call->exchange);
 	}
 	servers_touch(upstream->servers);
 	call_free(call);
@@ -684,6 +689,7 @@ int upstream_new(struct upstream **upstreamp, struct servers *servers, const cha
 	if (!upstream)
 		return -ENOMEM;
 	upstream->servers = servers;
+	rpc_asker_init(&upstream->asker);
 	upstream->entry = json_incref(entry);
 	upstream->name = strdup(name);
 	*upstreamp = upstream;
@@ -699,8 +705,7 @@ struct upstream *upstream_free(struct upstream *upstream)
 	struct servers_call *call;
 
 	upstream_down(upstream);
-	while ((exchange = upstream->exchanges)) {
-		upstream->exchanges = exchange->next;
+	while ((exchange = exchange_first(upstream))) {
 		if (exchange->call)
 			call_free(exchange->call);
 		free(exchange);

@@ -3,6 +3,8 @@
 
 #include "servers.h"
 
+#include "base/jsonrpc.h"
+
 #include "lair.h"
 
 #include <sys/types.h>
@@ -14,7 +16,7 @@
 enum upstream_state {
 	UPSTREAM_DOWN,	   /* not started, or ended */
 	UPSTREAM_STARTING, /* versions are being agreed on */
-	UPSTREAM_LISTING,  /* it tells its tools for the first time */
+	UPSTREAM_LISTING,  /* its tools are listed for the first time */
 	UPSTREAM_READY,
 };
 
@@ -22,8 +24,7 @@ enum exchange_kind { EXCHANGE_INITIALIZE, EXCHANGE_DISCOVER, EXCHANGE_LIST, EXCH
 
 /* A request that the server has not answered. */
 struct exchange {
-	struct exchange *next;
-	json_int_t id;
+	struct rpc_asked asked;
 	enum exchange_kind kind;
 	struct servers_call *call; /* of EXCHANGE_CALL */
 };
@@ -33,9 +34,9 @@ struct servers_call {
 	struct upstream *upstream;
 	char *tool;
 	json_t *arguments;
-	json_int_t id; /* of its exchange; 0: it was not sent yet */
-	bool again;    /* it was sent to a session that the server had forgotten */
-	bool refused;  /* there was no way to send it */
+	struct exchange *exchange; /* NULL: it was not sent yet */
+	bool again;		   /* it was sent to a session that the server had forgotten */
+	bool refused;		   /* there was no way to send it */
 	servers_done *done;
 	servers_progress *progress;
 	void *userdata;
@@ -50,23 +51,22 @@ struct upstream {
 	char *name, *alias;
 	json_t *entry; /* what the file says of it; owned */
 	enum upstream_state state;
-	bool modern;	     /* it is of the stateless era */
-	const char *version; /* that was agreed on; NULL: none yet */
-	double due;	     /* when it must be ready at the latest; 0: it need not */
-	double up_since;     /* when it became ready */
-	double retry_at;     /* before then, it is not started again */
-	unsigned failures;   /* in a row */
-	char *failure;	     /* why it is down, if it should not be; owned */
-	bool told;	     /* the owner knows the failure, or how many are left out */
-	json_t *functions;   /* what it offers, kept while it is down; NULL: never listed */
-	size_t size;	     /* of them, as JSON */
-	size_t left_out;     /* how many of them a cell is not offered: there are too many */
-	json_t *listed;	     /* what has come of the list that is under way; or NULL */
-	json_t *seen;	     /* cursors of that list; owned */
-	bool list_again;     /* the tools have changed while they were listed */
-	struct exchange *exchanges;
+	bool modern;		      /* it is of the stateless era */
+	const char *version;	      /* that was agreed on; NULL: none yet */
+	double due;		      /* when it must be ready at the latest; 0: it need not */
+	double up_since;	      /* when it became ready */
+	double retry_at;	      /* before then, it is not started again */
+	unsigned failures;	      /* in a row */
+	char *failure;		      /* why it is down, if it should not be; owned */
+	bool told;		      /* the owner knows the failure, or how many are left out */
+	json_t *functions;	      /* what it offers, kept while it is down; NULL: never listed */
+	size_t size;		      /* of them, as JSON */
+	size_t left_out;	      /* how many of them a cell is not offered: there are too many */
+	json_t *listed;		      /* the pages so far of the list that is under way; or NULL */
+	json_t *seen;		      /* cursors of that list; owned */
+	bool list_again;	      /* the tools have changed while they were listed */
+	struct rpc_asker asker;	      /* of exchanges */
 	struct servers_call *waiting; /* in the order of calls */
-	json_int_t last_id;
 	struct process *process;
 	struct http *http;
 };
@@ -164,7 +164,7 @@ void http_listen(struct http *http);
 /* Its transfers end, and it is freed. */
 void http_end(struct http *http);
 double http_due(const struct servers *servers);
-/* Hand on what has come. */
+/* Hand on the messages that have come. */
 void http_process(struct servers *servers);
 /* Whether an end of a session is still on its way to its server. */
 bool http_parting(const struct servers *servers);
