@@ -105,7 +105,7 @@ static int file_open(struct capture *capture, struct file *file)
 	}
 	/* The next write through a map then sets the file's time, as the first one did: pages that are to be
 	 * written back are protected. */
-	if (capture->others)
+	if (file_is_held(fd))
 		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	capture->fd = fd;
 	return 0;
@@ -173,7 +173,7 @@ static int copy_verify(struct capture *capture, struct file *file)
 
 	if (r)
 		return r;
-	file->changing = is_mapped(capture, file->inode);
+	file->changing |= is_mapped(capture, file->inode);
 	capture->found->changing |= file->changing;
 	return file_untouched(file, &then) ? 0 : -EAGAIN;
 }

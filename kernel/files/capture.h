@@ -17,7 +17,6 @@ struct capture {
 	struct blob *likely;	/* what its content was before, until it proves to be another */
 	const uint64_t *mapped; /* inodes that are written to without notice */
 	size_t n_mapped;
-	bool others;			   /* processes live that may have maps which nobody knows of */
 	bool (*make_room)(void *userdata); /* forget something older; whether there was anything */
 	void *userdata;
 };

@@ -1,7 +1,9 @@
 /* Manifests: sorted arrays of files that are shared between states. */
 #include "manifest.h"
 
+#include <linux/magic.h>
 #include <stdio.h>
+#include <sys/vfs.h>
 
 #define ROOM_FIRST 64
 
@@ -49,6 +51,23 @@ int file_look_again(struct file *file, int fd)
 		return -errno;
 	file_fill(file, &status);
 	return 0;
+}
+
+/* The kernel gives a lease to read only if nobody may write. Who wants to, waits until it is given back. */
+bool file_is_held(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+		return true;
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	return false;
+}
+
+/* What lies above or beneath an overlay, it does not say. */
+bool files_are_timeless(int fd)
+{
+	struct statfs system;
+
+	return fstatfs(fd, &system) < 0 || system.f_type == TMPFS_MAGIC || system.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
 struct file *file_use(struct file *file)

@@ -11,7 +11,7 @@
 struct file {
 	unsigned uses;
 	mode_t mode;				 /* with the type */
-	bool changing;				 /* mapped, so that nothing tells when it is written to */
+	bool changing;				 /* nothing tells when it is written to, as through a map */
 	bool unkept;				 /* its content is not in the store */
 	uint64_t inode, links, size, stored;	 /* stored: bytes on the disk */
 	struct timespec modified, changed, born; /* born: zeroes where the file system does not tell */
@@ -33,6 +33,10 @@ struct manifest {
 struct file *file_look(int directory, const char *path, const char *name);
 /* What it tells of @fd now. Returns 0 or -errno. */
 int file_look_again(struct file *file, int fd);
+/* Whether somebody may write to @fd without a sign of it: has it open for writing, or mapped so. */
+bool file_is_held(int fd);
+/* Whether the file system of @fd sets no time when a page is written to that was mapped, and read, before. */
+bool files_are_timeless(int fd);
 struct file *file_use(struct file *file);
 struct file *file_drop(struct store *store, struct file *file);
 /* Whether both are one file of the file system. */

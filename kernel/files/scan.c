@@ -35,6 +35,13 @@ static int take_target(struct file *file, int directory, const char *name)
 	return file->target ? 0 : -ENOMEM;
 }
 
+static bool is_held(int directory, const char *name)
+{
+	_cleanup_(fd_closep) int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 || file_is_held(fd);
+}
+
 static int file_see(struct walk *walk, const char *name)
 {
 	struct scan *scan = walk->userdata;
@@ -52,6 +59,7 @@ static int file_see(struct walk *walk, const char *name)
 		file_drop(scan->store, file);
 		return r == -ENOMEM ? r : WALK_ON;
 	}
+	file->changing = scan->timeless && S_ISREG(file->mode) && file->size > 0 && is_held(walk->fd, name);
 	is_directory = S_ISDIR(file->mode);
 	walk->tag_below = scan->found->n;
 	r = manifest_add(scan->store, scan->found, file);
@@ -84,6 +92,7 @@ int scan_begin(struct scan *scan, struct store *store, int root)
 
 	scan->store = store;
 	scan->found = manifest_new();
+	scan->timeless = files_are_timeless(root);
 	r = walk_begin(&scan->walk, root, LOOK, &visitor, scan);
 	if (r || !scan->found)
 		return -ENOMEM;
@@ -130,7 +139,8 @@ void scan_share(struct store *store, struct manifest *found, const struct manife
 		while (j < before->n && (order = strcmp(before->files[j]->path, now->path)) < 0)
 			j++;
 		then = j < before->n && order == 0 ? before->files[j] : NULL;
-		if (!then || then->changing || is_hollow(then) || S_ISDIR(now->mode) != S_ISDIR(then->mode) ||
+		if (!then || now->changing || then->changing || is_hollow(then) ||
+		    S_ISDIR(now->mode) != S_ISDIR(then->mode) ||
 		    (S_ISDIR(now->mode) && now->unkept != then->unkept) || !file_untouched(now, then))
 			continue;
 		found->files[i] = file_use(then);

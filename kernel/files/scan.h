@@ -9,6 +9,7 @@ struct scan {
 	struct store *store;
 	struct walk walk;
 	struct manifest *found;
+	bool timeless; /* so each file is asked for who may write to it */
 };
 
 /* More than that are not looked at. */

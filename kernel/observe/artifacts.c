@@ -13,6 +13,7 @@
 
 #include "positions.h"
 
+#include "files/manifest.h"
 #include "files/walk.h"
 #include "files/witness.h"
 #include "proto/clock.h"
@@ -41,6 +42,7 @@
 
 static struct {
 	char home[PATH_MAX];
+	bool timeless;		       /* its file system does not tell of all that is written through maps */
 	struct timespec began, newest; /* in file time: when the cell began; the newest change that was told */
 	uint64_t began_ns;
 	int64_t clock; /* the least that the wall clock can have been ahead of the monotonic one then */
@@ -96,11 +98,14 @@ void artifacts_of_others(void)
 
 void artifacts_home(const char *workspace)
 {
+	_cleanup_(fd_closep) int home = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
 	if (artifacts.home[0]) { /* it is a copy */
 		witness_leave();
 		artifacts_of_others();
 	}
 	snprintf(artifacts.home, sizeof(artifacts.home), "%s", workspace);
+	artifacts.timeless = files_are_timeless(home);
 }
 
 const char *artifacts_root(void)
@@ -398,7 +403,7 @@ struct artifacts_found artifacts_end(bool changing)
 		clock_gettime(CLOCK_REALTIME, &artifacts.newest);
 	if (artifacts.files.n > 0)
 		found.files = wire_list_bytes(&artifacts.files);
-	if (found.changed || artifacts.maps || look.seen >= MANY)
+	if (found.changed || artifacts.maps || look.seen >= (artifacts.timeless ? 1 : MANY))
 		maps_list(&found);
 	return found;
 }

@@ -312,7 +312,6 @@ static void keep_step(struct states *states, struct job *job)
 			r = capture_begin(&job->capture, &states->store, steal_fd(&job->root), job->place->now);
 			job->capture.mapped = job->mapped;
 			job->capture.n_mapped = job->n_mapped;
-			job->capture.others = states->others;
 			job->capture.make_room = make_room;
 			job->capture.userdata = states;
 		}

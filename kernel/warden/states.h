@@ -30,7 +30,6 @@ struct states {
 	struct job *jobs; /* the first one is under way */
 	uint64_t lost;	  /* states up to this one may be gone */
 	uint64_t said;	  /* when it was said last that something gets further, in ms */
-	bool others;	  /* there are processes besides interpreters, for all that is known */
 	const struct states_listener *listener;
 	void *userdata;
 };

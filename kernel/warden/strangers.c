@@ -199,18 +199,6 @@ bool strangers_wait_for_nobody(struct strangers *strangers)
 	return signal_children(strangers, 0) != 0;
 }
 
-bool strangers_live(const struct strangers *strangers)
-{
-	__attribute__((cleanup(processes_deinit))) struct processes processes = {0};
-
-	if (processes_list(&processes))
-		return true;
-	for (size_t i = 0; i < processes.n; i++)
-		if (!strangers->spared(strangers->userdata, processes.all[i].pid))
-			return true;
-	return false;
-}
-
 void strangers_init(struct strangers *strangers, bool (*spared)(const void *userdata, pid_t pid),
 		    bool (*still)(const void *userdata, pid_t pid), const void *userdata)
 {

@@ -37,5 +37,3 @@ void strangers_kill_below(pid_t pid);
 int strangers_kill(struct strangers *strangers);
 /* Whether processes may live that no interpreter waits for. */
 bool strangers_wait_for_nobody(struct strangers *strangers);
-/* Whether processes may live besides interpreters, whoever waits for them. */
-bool strangers_live(const struct strangers *strangers);

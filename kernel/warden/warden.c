@@ -397,7 +397,6 @@ static const struct states_listener states_listener = {.on_kept = say_kept,
 
 static void handle_keep_files(struct warden *warden, const void *decoded)
 {
-	warden->states.others = strangers_live(&warden->strangers);
 	states_keep(&warden->states, decoded);
 }
 
@@ -621,6 +620,7 @@ static int signals_open(sigset_t *taken)
 {
 	sigemptyset(taken);
 	sigaddset(taken, SIGCHLD);
+	sigaddset(taken, SIGIO); /* somebody opens a file of which it has a lease */
 	if (getpid() != 1)
 		sigaddset(taken, SIGTERM);
 	return signalfd(-1, taken, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -218,3 +218,30 @@ def test_what_is_kept_is_shared(client: Client, disk: Disk) -> None:
     client.undo("s", 2)
     assert tree(settled(client))["a"] == before["a"]
     assert disk.used() - used < size // 4
+
+
+HOLDER = """
+import mmap, os, threading
+open('a', 'wb').write(bytes(9000))
+def hold():
+    held = open('a', 'r+b'); view = mmap.mmap(held.fileno(), 0); view[:]
+    while True: os.write(answer[1], b'.'); os.read(ask[0], 1); view[0] += 1
+def write(): os.write(ask[1], b'.'); os.read(answer[0], 1)
+ask, answer = os.pipe(), os.pipe()
+"""
+
+
+@pytest.mark.parametrize("holder", ["process", "thread"])
+def test_somebody_else_writes_through_a_map(client: Client, holder: str) -> None:
+    """A page that was read there is written to: tmpfs then tells no time."""
+    client.exec(HOLDER, "s")
+    start = {"process": "if os.fork() == 0: hold()", "thread": "threading.Thread(target=hold, daemon=True).start()"}
+    client.exec(f"{start[holder]}\nos.read(answer[0], 1)", "s")
+    client.exec("write()", "s")
+    before = tree(settled(client))
+    client.exec("write()", "s")
+    assert tree(settled(client))["a"][2][0] == 2
+    reply = client.exec("write(); os._exit(1)", "s")
+    assert changes(reply) == {"a": "restored"} and tree(settled(client))["a"][2][0] == 2
+    client.undo("s")
+    assert tree(settled(client)) == before and before["a"][2][0] == 1
