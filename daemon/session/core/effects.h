@@ -31,4 +31,4 @@ void effects_copy(struct effects *effects, const struct effects *from, uint64_t 
 
 /* One that is known already. @written: it is in the ledger. */
 struct effect_record;
-void effects_add(struct effects *effects, const struct effect_record *record, bool written);
+void effects_add(struct effects *effects, const struct effect_record *effect, bool written);

@@ -427,178 +427,115 @@ static void finish_closing(struct session *session, const struct details *detail
 	sessions_bury(session->sessions, session);
 }
 
-static void (*const table[_SESSION_STATE_N][_SESSION_EVENT_N])(struct session *, const struct details *) =
-	{
-		[SESSION_STARTING] =
-			{
-				[EVENT_READY] = start_idle,
-				[EVENT_RUN] = ignore,
-				[EVENT_RESET] = reset_before_start,
-				[EVENT_FULL] = ignore,
-			},
-		[SESSION_IDLE] =
-			{
-				[EVENT_RUN] = run_next,
-				[EVENT_SIGNALLED] = session_work,
-				[EVENT_DEADLINE] = wait_no_longer,
-				[EVENT_SPLIT] = session_drop_split,
-				[EVENT_LOST] = kill_lost,
-				[EVENT_CLOSED] = expect_exit,
-				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = kill_for_reset,
-				[EVENT_FULL] = kill_full,
-			},
-		[SESSION_BUSY] =
-			{
-				[EVENT_RUN] = ignore,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_DONE] = finish_done,
-				[EVENT_ASK] = pass_ask,
-				[EVENT_CALL] = session_pass_call,
-				[EVENT_ABANDON] = session_pass_abandon,
-				[EVENT_DISPLAY] = pass_display,
-				[EVENT_FROZEN] = session_note_frozen,
-				[EVENT_SPLIT] = session_finish_split,
-				[EVENT_DEADLINE] = time_out,
-				[EVENT_LOST] = kill_lost,
-				[EVENT_CLOSED] = expect_exit,
-				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = kill_for_reset,
-				[EVENT_FULL] = kill_full,
-			},
-		[SESSION_GRACE] =
-			{
-				[EVENT_RUN] = ignore,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_DONE] = finish_done,
-				[EVENT_ASK] = pass_ask,
-				[EVENT_CALL] = session_pass_call,
-				[EVENT_ABANDON] = session_pass_abandon,
-				[EVENT_DISPLAY] = pass_display,
-				[EVENT_FROZEN] = session_note_frozen,
-				[EVENT_SPLIT] = session_drop_split,
-				[EVENT_DEADLINE] = kill_after_grace,
-				[EVENT_LOST] = kill_lost,
-				[EVENT_CLOSED] = expect_exit,
-				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = kill_for_reset,
-				[EVENT_FULL] = kill_full,
-			},
-		[SESSION_ANSWERING] =
-			{
-				[EVENT_RUN] = ignore,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_TOLD] = session_finish_told,
-				[EVENT_SPLIT] = session_drop_split,
-				[EVENT_DEADLINE] = hurry,
-				[EVENT_ANSWERED] = finish_answer,
-				[EVENT_LOST] = kill_lost,
-				[EVENT_CLOSED] = expect_exit,
-				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = kill_for_reset,
-				[EVENT_FULL] = kill_full,
-			},
-		[SESSION_UNSAVED] =
-			{
-				[EVENT_RUN] = checkpoint_unless_costly,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_SPLIT] = session_drop_split,
-				[EVENT_DEADLINE] = freeze,
-				[EVENT_LOST] = kill_lost,
-				[EVENT_CLOSED] = expect_exit,
-				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = freeze,
-				[EVENT_FULL] = kill_full,
-			},
-		[SESSION_FREEZING] =
-			{
-				[EVENT_RUN] = run_behind_freeze,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_FROZEN] = session_finish_frozen,
-				[EVENT_SPLIT] = session_drop_split,
-				[EVENT_DEADLINE] = kill_slow_freeze,
-				[EVENT_LOST] = kill_lost,
-				[EVENT_CLOSED] = expect_exit,
-				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = reset_afterwards,
-				[EVENT_FULL] = kill_full,
-			},
-		[SESSION_KILLING] =
-			{
-				[EVENT_RUN] = ignore,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_DONE] = ignore,
-				[EVENT_ASK] = ignore,
-				[EVENT_CALL] = ignore,
-				[EVENT_ABANDON] = ignore,
-				[EVENT_DISPLAY] = ignore,
-				[EVENT_TOLD] = ignore,
-				[EVENT_FROZEN] = session_note_frozen,
-				[EVENT_SPLIT] = session_drop_split,
-				[EVENT_DEADLINE] = kill_or_give_up,
-				[EVENT_LOST] = ignore,
-				[EVENT_CLOSED] = ignore,
-				[EVENT_EXITED] = session_replace_after_exit,
-				[EVENT_RESET] = reset_afterwards,
-				[EVENT_FULL] = ignore,
-			},
-		[SESSION_SWEEPING] =
-			{
-				[EVENT_RUN] = ignore,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_SWEPT] = session_restore_after_sweep,
-				[EVENT_FILES] = session_restore_after_files,
-				[EVENT_DEADLINE] = end_unswept,
-				[EVENT_RESET] = reset_afterwards,
-				[EVENT_FULL] = ignore,
-			},
-		[SESSION_RESTORING] =
-			{
-				[EVENT_RUN] = ignore,
-				[EVENT_SIGNALLED] = ignore,
-				[EVENT_SPAWNED] = session_adopt_restored,
-				[EVENT_DEADLINE] = session_restore_older,
-				[EVENT_LOST] = session_restore_older,
-				[EVENT_CLOSED] = session_restore_older,
-				[EVENT_RESET] = reset_afterwards,
-				[EVENT_FULL] = ignore,
-			},
-		[SESSION_CLOSING] =
-			{
-				[EVENT_READY] = ignore,	    [EVENT_RUN] = ignore,
-				[EVENT_SIGNALLED] = ignore, [EVENT_DONE] = ignore,
-				[EVENT_ASK] = ignore,	    [EVENT_CALL] = ignore,
-				[EVENT_ABANDON] = ignore,   [EVENT_DISPLAY] = ignore,
-				[EVENT_TOLD] = ignore,	    [EVENT_DEADLINE] = ignore,
-				[EVENT_LOST] = ignore,	    [EVENT_CLOSED] = ignore,
-				[EVENT_EXITED] = ignore,    [EVENT_SWEPT] = finish_closing,
-				[EVENT_FROZEN] = ignore,    [EVENT_SPLIT] = ignore,
-				[EVENT_SPAWNED] = ignore,   [EVENT_RESET] = refuse_reset,
-				[EVENT_FULL] = ignore,	    [EVENT_PROCEED] = ignore,
-				[EVENT_EXPIRED] = ignore,   [EVENT_END] = ignore,
-				[EVENT_FILES] = ignore,	    [EVENT_ANSWERED] = ignore,
-			},
-};
+/* ---- the table ---- */
 
-/* Where the table has nothing else, in all states. */
-static void (*const always[_SESSION_EVENT_N])(struct session *, const struct details *) = {
+typedef void act(struct session *session, const struct details *details);
+
+/* In all states. */
+static act *const always[_SESSION_EVENT_N] = {
 	[EVENT_PROCEED] = session_work,
 	[EVENT_EXPIRED] = session_expire,
 	[EVENT_END] = session_finish,
 };
 
+/* While the interpreter lives. */
+static act *const living[_SESSION_EVENT_N] = {
+	[EVENT_SPLIT] = session_drop_split,	     [EVENT_LOST] = kill_lost,	     [EVENT_CLOSED] = expect_exit,
+	[EVENT_EXITED] = session_replace_after_exit, [EVENT_RESET] = kill_for_reset, [EVENT_FULL] = kill_full,
+};
+
+/* While it runs a cell. */
+static act *const running[_SESSION_EVENT_N] = {
+	[EVENT_DONE] = finish_done,	  [EVENT_ASK] = pass_ask,
+	[EVENT_CALL] = session_pass_call, [EVENT_ABANDON] = session_pass_abandon,
+	[EVENT_DISPLAY] = pass_display,	  [EVENT_FROZEN] = session_note_frozen,
+};
+
+#define BIT(event) (1U << EVENT_##event)
+_Static_assert(_SESSION_EVENT_N < 32, "an unsigned has a bit for each event");
+
+/* What an event does in a state: its own, or nothing, or what it does in others, too. */
+static const struct {
+	act *own[_SESSION_EVENT_N];
+	unsigned ignored;
+	act *const *others[3];
+} table[_SESSION_STATE_N] = {
+	[SESSION_STARTING] = {.own = {[EVENT_READY] = start_idle, [EVENT_RESET] = reset_before_start},
+			      .ignored = BIT(RUN) | BIT(FULL),
+			      .others = {always}},
+	[SESSION_IDLE] = {.own = {[EVENT_RUN] = run_next,
+				  [EVENT_SIGNALLED] = session_work,
+				  [EVENT_DEADLINE] = wait_no_longer},
+			  .others = {living, always}},
+	[SESSION_BUSY] = {.own = {[EVENT_DEADLINE] = time_out, [EVENT_SPLIT] = session_finish_split},
+			  .ignored = BIT(RUN) | BIT(SIGNALLED),
+			  .others = {running, living, always}},
+	[SESSION_GRACE] = {.own = {[EVENT_DEADLINE] = kill_after_grace},
+			   .ignored = BIT(RUN) | BIT(SIGNALLED),
+			   .others = {running, living, always}},
+	[SESSION_ANSWERING] = {.own = {[EVENT_TOLD] = session_finish_told,
+				       [EVENT_DEADLINE] = hurry,
+				       [EVENT_ANSWERED] = finish_answer},
+			       .ignored = BIT(RUN) | BIT(SIGNALLED),
+			       .others = {living, always}},
+	[SESSION_UNSAVED] =
+		{.own = {[EVENT_RUN] = checkpoint_unless_costly, [EVENT_DEADLINE] = freeze, [EVENT_RESET] = freeze},
+		 .ignored = BIT(SIGNALLED),
+		 .others = {living, always}},
+	[SESSION_FREEZING] = {.own = {[EVENT_RUN] = run_behind_freeze,
+				      [EVENT_FROZEN] = session_finish_frozen,
+				      [EVENT_DEADLINE] = kill_slow_freeze,
+				      [EVENT_RESET] = reset_afterwards},
+			      .ignored = BIT(SIGNALLED),
+			      .others = {living, always}},
+	[SESSION_KILLING] = {.own = {[EVENT_FROZEN] = session_note_frozen,
+				     [EVENT_SPLIT] = session_drop_split,
+				     [EVENT_DEADLINE] = kill_or_give_up,
+				     [EVENT_EXITED] = session_replace_after_exit,
+				     [EVENT_RESET] = reset_afterwards},
+			     .ignored = BIT(RUN) | BIT(SIGNALLED) | BIT(DONE) | BIT(ASK) | BIT(CALL) |
+					BIT(ABANDON) | BIT(DISPLAY) | BIT(TOLD) | BIT(LOST) | BIT(CLOSED) |
+					BIT(FULL),
+			     .others = {always}},
+	[SESSION_SWEEPING] = {.own = {[EVENT_SWEPT] = session_restore_after_sweep,
+				      [EVENT_FILES] = session_restore_after_files,
+				      [EVENT_DEADLINE] = end_unswept,
+				      [EVENT_RESET] = reset_afterwards},
+			      .ignored = BIT(RUN) | BIT(SIGNALLED) | BIT(FULL),
+			      .others = {always}},
+	[SESSION_RESTORING] = {.own = {[EVENT_SPAWNED] = session_adopt_restored,
+				       [EVENT_DEADLINE] = session_restore_older,
+				       [EVENT_LOST] = session_restore_older,
+				       [EVENT_CLOSED] = session_restore_older,
+				       [EVENT_RESET] = reset_afterwards},
+			       .ignored = BIT(RUN) | BIT(SIGNALLED) | BIT(FULL),
+			       .others = {always}},
+	[SESSION_CLOSING] = {.own = {[EVENT_SWEPT] = finish_closing, [EVENT_RESET] = refuse_reset}, .ignored = ~0U},
+};
+
+/* NULL: it is a violation. */
+static act *act_of(enum session_state state, enum session_event event)
+{
+	act *found = table[state].own[event];
+
+	if (!found && table[state].ignored & 1U << event)
+		found = ignore;
+	for (size_t i = 0; !found && i < ARRAY_SIZE(table[state].others) && table[state].others[i]; i++)
+		found = table[state].others[i][event];
+	return found;
+}
+
 void session_on_event(struct session *session, enum session_event event, const struct details *details)
 {
-	void (*act)(struct session *, const struct details *) = table[session->state][event];
+	act *found = act_of(session->state, event);
 
-	act = act ? act : always[event];
 	warden_touch(session->warden);
-	if (act) {
-		act(session, details);
+	if (found) {
+		found(session, details);
 		return;
 	}
 	log_warn(session->name, "violation: %s while %s", event_names[event], session_state_name(session));
-	if (table[session->state][EVENT_LOST]) {
+	if (act_of(session->state, EVENT_LOST)) {
 		struct details lost = {.why = "it spoke out of turn"};
 
 		session_event(session, EVENT_LOST, &lost);
