@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "family.h"
 #include "revival.h"
-#include "session/core/hand.h"
+#include "session/core/blame.h"
 #include "session/life/life.h"
 #include "vault/breaker.h"
 #include "vault/errand.h"
@@ -204,8 +204,8 @@ static void family_read(struct families *families, struct vault_item *held)
 	ledger_init(&old->ledger);
 	old->family = held->family;
 	families->sessions->cages->last_serial = MAX(families->sessions->cages->last_serial, old->family);
-	hand_revival(families->sessions->breaker, old->family, TURN_READ);
-	r = hand_revival_is_open(families->sessions->breaker, old->family) ? -ECANCELED : 0;
+	blame_revival(families->sessions->breaker, old->family, TURN_READ);
+	r = blame_revival_is_open(families->sessions->breaker, old->family) ? -ECANCELED : 0;
 	if (!r)
 		r = ledger_take(old, held);
 	if (!r)
@@ -471,7 +471,7 @@ static int family_revive(struct families *families, struct old_family *old)
 	list_for_each (session, &revival.warden->tenants, tenant.node)
 		session_on_revived(session);
 	fault_at("revival", "end", warden_session(revival.warden));
-	hand_end_open(revival.warden);
+	blame_end_open(revival.warden);
 	nursery_warm(nursery);
 	warden_touch(revival.warden);
 	return 0;
@@ -488,7 +488,7 @@ void families_revive(struct families *families, void (*settle)(struct families *
 		int r;
 
 		breaker_take(families->sessions->breaker);
-		hand_revival(families->sessions->breaker, old->family, TURN_REVIVE);
+		blame_revival(families->sessions->breaker, old->family, TURN_REVIVE);
 		fault_at("revival", "begin", first_session(old));
 		r = family_revive(families, old);
 		if (r)

@@ -124,18 +124,18 @@ static uint64_t number_of(const char *key)
 	return breaker_digest(BREAKER_DIGEST, bytes_of(key));
 }
 
-static void hand_build(const struct build *build, enum hand_turn turn)
+static void blame_build(const struct build *build, enum blame_turn turn)
 {
-	const struct thing thing = {.kind = HAND_BUILD, .turn = turn, .number = number_of(build->key)};
+	const struct thing thing = {.kind = BLAME_BUILD, .turn = turn, .number = number_of(build->key)};
 
-	hand_take(build->builds->breaker, &thing, "builder", bytes_of(build->profile->name));
+	blame_note(build->builds->breaker, &thing, "builder", bytes_of(build->profile->name));
 }
 
 /* Each builder begins anew, so if its first message was handled, this says nothing of its second. */
-static void hand_message(const struct build *build, size_t type)
+static void blame_message(const struct build *build, size_t type)
 {
 	const struct thing thing = {
-		.kind = HAND_BUILD, .turn = _TURN_N + (uint32_t)type, .number = number_of(build->key)};
+		.kind = BLAME_BUILD, .turn = _TURN_N + (uint32_t)type, .number = number_of(build->key)};
 
 	breaker_name(build->builds->breaker, &thing);
 }
@@ -162,7 +162,7 @@ static void on_late(struct timer *timer)
 	struct build *build = container_of(timer, struct build, timer);
 	char reason[128];
 
-	hand_build(build, TURN_PATIENCE);
+	blame_build(build, TURN_PATIENCE);
 	snprintf(reason, sizeof(reason), "it took longer than packages_timeout = %g s",
 		 event_seconds(build->timeout));
 	end(build, NULL, reason);
@@ -225,7 +225,7 @@ static void message_handle(struct build *build, const struct wire_frame *frame)
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
 		if (!bytes_is(frame->type, handlers[i].type))
 			continue;
-		hand_message(build, i);
+		blame_message(build, i);
 		fault_at("builder", handlers[i].type, bytes_of(build->profile->name));
 		handlers[i].fn(build, frame->body);
 		return;
@@ -240,7 +240,7 @@ static void on_channel(struct event_source *source, uint32_t events)
 	struct wire_frame frame;
 	int r;
 
-	hand_build(build, TURN_CHANNEL);
+	blame_build(build, TURN_CHANNEL);
 	r = channel_recv_frame(build->channel, buffer, sizeof(buffer), &frame);
 	if (r == CHANNEL_E_EMPTY)
 		return;
@@ -460,8 +460,8 @@ const char *builds_begin(struct builds *builds, const struct package_order *orde
 		return "laird has no store of packages";
 	if (find(builds, key))
 		return NULL;
-	if (breaker_is_open_for(builds->breaker, HAND_BUILD, 0, number_of(key)))
-		return HAND_REFUSAL;
+	if (breaker_is_open_for(builds->breaker, BLAME_BUILD, 0, number_of(key)))
+		return BLAME_REFUSAL;
 	if (list_size(&builds->all) >= BUILDS_MAX)
 		return "too much is being installed already: try again later";
 	if (count(builds, order->owner, false) >= BUILDS_EACH)

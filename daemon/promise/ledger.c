@@ -226,7 +226,7 @@ static int answer_read(struct promises *promises, struct bytes body)
 /* Whether routers died of the record at @at again and again. They did not learn whose record it is. */
 static bool is_bad(struct promises *promises, struct breaker *breaker, uint64_t at)
 {
-	const struct thing thing = {.kind = HAND_RECORD, .number = at};
+	const struct thing thing = {.kind = BLAME_RECORD, .number = at};
 
 	breaker_name(breaker, &thing);
 	fault_at("revival", "promise", (struct bytes){.data = NULL});

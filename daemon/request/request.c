@@ -285,8 +285,8 @@ static void request_take(struct sessions *sessions, const struct address *from, 
 	struct address to = *from;
 	struct promise *promise;
 
-	if (hand_request(sessions->breaker, from->uid, schema, text_of(schema, request, "session"), key)) {
-		client_error(sessions->clients, from, "internal", "%s", HAND_REFUSAL);
+	if (blame_request(sessions->breaker, from->uid, schema, text_of(schema, request, "session"), key)) {
+		client_error(sessions->clients, from, "internal", "%s", BLAME_REFUSAL);
 		return;
 	}
 	if (!name_read(sessions, from, schema, request))
@@ -402,7 +402,7 @@ static bool while_stopping(struct bytes type)
 
 void request_receive(struct sessions *sessions, const struct address *from, struct bytes data)
 {
-	bool refused = hand_frame(sessions->breaker, from->uid, data.size);
+	bool refused = blame_frame(sessions->breaker, from->uid, data.size);
 	struct address to = *from;
 	struct wire_frame frame;
 	int r = refused ? WIRE_E_MALFORMED : wire_open(&frame, data);

@@ -483,11 +483,11 @@ static void go_on(struct router *router)
 	vault_settle(&router->vault);
 	router_settle(router);
 	/* All that was not revived has ended. */
-	breaker_forget(&router->breaker, HAND_INTERPRETER);
-	breaker_forget(&router->breaker, HAND_SESSION);
-	breaker_forget(&router->breaker, HAND_FAMILY);
-	breaker_forget(&router->breaker, HAND_REVIVAL);
-	breaker_forget(&router->breaker, HAND_RECORD);
+	breaker_forget(&router->breaker, BLAME_INTERPRETER);
+	breaker_forget(&router->breaker, BLAME_SESSION);
+	breaker_forget(&router->breaker, BLAME_FAMILY);
+	breaker_forget(&router->breaker, BLAME_REVIVAL);
+	breaker_forget(&router->breaker, BLAME_RECORD);
 }
 
 static int router_init(struct router *router, const char *config_path, const char *socket_path, const char *uids)

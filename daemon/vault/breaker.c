@@ -48,11 +48,11 @@ struct breaker_page {
 static struct breaker_page private_page;
 
 static const char *const kind_names[_HAND_N] = {
-	[HAND_NOTHING] = "nothing",   [HAND_INTERPRETER] = "interpreter",
-	[HAND_SESSION] = "session",   [HAND_FAMILY] = "family",
-	[HAND_REVIVAL] = "revival",   [HAND_RECORD] = "record",
-	[HAND_TEMPLATE] = "template", [HAND_FRAME] = "frame",
-	[HAND_REQUEST] = "request",   [HAND_BUILD] = "build",
+	[BLAME_NOTHING] = "nothing",   [BLAME_INTERPRETER] = "interpreter",
+	[BLAME_SESSION] = "session",   [BLAME_FAMILY] = "family",
+	[BLAME_REVIVAL] = "revival",   [BLAME_RECORD] = "record",
+	[BLAME_TEMPLATE] = "template", [BLAME_FRAME] = "frame",
+	[BLAME_REQUEST] = "request",   [BLAME_BUILD] = "build",
 };
 
 uint64_t breaker_digest(uint64_t digest, struct bytes data)
@@ -157,11 +157,11 @@ static void page_read(volatile struct breaker_page *page, enum router_end end)
 	bool known = page->n_things <= 1 || (end == ROUTER_END_DIED && !page->settling);
 
 	suspects_prune(page);
-	if (end != ROUTER_END_WELL && page->hand.kind != HAND_NOTHING && known)
+	if (end != ROUTER_END_WELL && page->hand.kind != BLAME_NOTHING && known)
 		suspect_count(page, end);
 	if (end != ROUTER_END_WELL)
 		page->careful_until = event_now() + CAREFUL_US;
-	page->hand.kind = HAND_NOTHING;
+	page->hand.kind = BLAME_NOTHING;
 	page->n_things = page->settling = 0;
 }
 
@@ -206,7 +206,7 @@ void breaker_name(struct breaker *breaker, const struct thing *thing)
 {
 	volatile struct breaker_page *page = breaker->page;
 
-	page->hand.kind = HAND_NOTHING;
+	page->hand.kind = BLAME_NOTHING;
 	page->hand.turn = thing->turn;
 	page->hand.whose = thing->whose;
 	page->hand.number = thing->number;
@@ -217,7 +217,7 @@ void breaker_name(struct breaker *breaker, const struct thing *thing)
 
 void breaker_take(struct breaker *breaker)
 {
-	breaker->page->hand.kind = HAND_NOTHING;
+	breaker->page->hand.kind = BLAME_NOTHING;
 	breaker->page->n_things++;
 }
 
@@ -230,7 +230,7 @@ void breaker_put_down(struct breaker *breaker)
 {
 	volatile struct breaker_page *page = breaker->page;
 
-	page->hand.kind = HAND_NOTHING;
+	page->hand.kind = BLAME_NOTHING;
 	page->n_things = page->settling = 0;
 	for (uint64_t i = page->n_suspects; i-- > 0;)
 		if (page->suspects[i].handled && !is_open(&page->suspects[i]))
@@ -295,39 +295,39 @@ static const char *const turn_names[_TURN_N] = {
 	[TURN_READ] = "read",	      [TURN_REVIVE] = "revive",	    [TURN_CALL] = "call",
 };
 
-void hand_take(struct breaker *breaker, const struct thing *thing, const char *group, struct bytes of)
+void blame_note(struct breaker *breaker, const struct thing *thing, const char *group, struct bytes of)
 {
 	breaker_name(breaker, thing);
 	fault_at(group, turn_names[thing->turn], of);
 }
 
-void hand_revival(struct breaker *breaker, uint64_t family, enum hand_turn turn)
+void blame_revival(struct breaker *breaker, uint64_t family, enum blame_turn turn)
 {
-	const struct thing thing = {.kind = HAND_REVIVAL, .turn = turn, .whose = family};
+	const struct thing thing = {.kind = BLAME_REVIVAL, .turn = turn, .whose = family};
 
 	breaker_name(breaker, &thing);
 }
 
-bool hand_revival_is_open(const struct breaker *breaker, uint64_t family)
+bool blame_revival_is_open(const struct breaker *breaker, uint64_t family)
 {
-	return breaker_is_open_for(breaker, HAND_REVIVAL, family, 0) ||
-	       breaker_is_open_for(breaker, HAND_FAMILY, family, 0);
+	return breaker_is_open_for(breaker, BLAME_REVIVAL, family, 0) ||
+	       breaker_is_open_for(breaker, BLAME_FAMILY, family, 0);
 }
 
-bool hand_frame(struct breaker *breaker, uint64_t uid, size_t size)
+bool blame_frame(struct breaker *breaker, uint64_t uid, size_t size)
 {
-	const struct thing thing = {.kind = HAND_FRAME, .whose = uid, .number = size};
+	const struct thing thing = {.kind = BLAME_FRAME, .whose = uid, .number = size};
 
 	breaker_take(breaker);
 	breaker_name(breaker, &thing);
 	return breaker_is_open(breaker, &thing);
 }
 
-bool hand_request(struct breaker *breaker, uint64_t uid, const struct wire_schema *schema, struct bytes session,
-		  struct bytes key)
+bool blame_request(struct breaker *breaker, uint64_t uid, const struct wire_schema *schema, struct bytes session,
+		   struct bytes key)
 {
 	uint64_t digest = breaker_digest(BREAKER_DIGEST, bytes_of(schema->type));
-	struct thing thing = {.kind = HAND_REQUEST, .whose = uid};
+	struct thing thing = {.kind = BLAME_REQUEST, .whose = uid};
 
 	thing.number = breaker_digest(breaker_digest(digest, session), key);
 	breaker_name(breaker, &thing);

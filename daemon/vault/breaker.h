@@ -14,21 +14,21 @@ struct wire_schema;
 
 /* The kinds of things that may be in hand, and the meaning of their @whose and @number. */
 enum in_hand {
-	HAND_NOTHING,
-	HAND_INTERPRETER, /* the family's; its serial */
-	HAND_SESSION,	  /* a timer of it: the family's; its own in the family */
-	HAND_FAMILY,	  /* the family's; 0 */
-	HAND_REVIVAL,	  /* the family's; 0 */
-	HAND_RECORD,	  /* 0; where it lies in the ledger of promises */
-	HAND_TEMPLATE,	  /* the digest of the profile's name; its user and one, or 0 */
-	HAND_BUILD,	  /* of packages: 0; the digest of its key */
-	HAND_FRAME,	  /* a request that has not been read: the uid; its size */
-	HAND_REQUEST,	  /* the uid; the digest of type, session and key */
+	BLAME_NOTHING,
+	BLAME_INTERPRETER, /* the family's; its serial */
+	BLAME_SESSION,	   /* a timer of it: the family's; its own in the family */
+	BLAME_FAMILY,	   /* the family's; 0 */
+	BLAME_REVIVAL,	   /* the family's; 0 */
+	BLAME_RECORD,	   /* 0; where it lies in the ledger of promises */
+	BLAME_TEMPLATE,	   /* the digest of the profile's name; its user and one, or 0 */
+	BLAME_BUILD,	   /* of packages: 0; the digest of its key */
+	BLAME_FRAME,	   /* a request that has not been read: the uid; its size */
+	BLAME_REQUEST,	   /* the uid; the digest of type, session and key */
 	_HAND_N,
 };
 
 /* The part of a thing, if it has several: the success of one says nothing of another. */
-enum hand_turn {
+enum blame_turn {
 	TURN_CHANNEL,
 	TURN_STDOUT,
 	TURN_STDERR,
@@ -94,17 +94,17 @@ uint64_t breaker_digest(uint64_t digest, struct bytes data);
 /* ---- what handlers take in hand: each says first what it handles ---- */
 
 /* A handler begins, and a fault may be made here: at @group and the name of @thing's turn, on behalf of @of. */
-void hand_take(struct breaker *breaker, const struct thing *thing, const char *group, struct bytes of);
+void blame_note(struct breaker *breaker, const struct thing *thing, const char *group, struct bytes of);
 
 /* What is left of a family is read; it is brought back. */
-void hand_revival(struct breaker *breaker, uint64_t family, enum hand_turn turn);
+void blame_revival(struct breaker *breaker, uint64_t family, enum blame_turn turn);
 /* Whether a family is not to be brought back. */
-bool hand_revival_is_open(const struct breaker *breaker, uint64_t family);
+bool blame_revival_is_open(const struct breaker *breaker, uint64_t family);
 /* A request, before it is looked at; and when it is known what it is. Return whether it is one that is not tried
  * again. */
-bool hand_frame(struct breaker *breaker, uint64_t uid, size_t size);
-bool hand_request(struct breaker *breaker, uint64_t uid, const struct wire_schema *schema, struct bytes session,
-		  struct bytes key);
+bool blame_frame(struct breaker *breaker, uint64_t uid, size_t size);
+bool blame_request(struct breaker *breaker, uint64_t uid, const struct wire_schema *schema, struct bytes session,
+		   struct bytes key);
 
 /* What a client is told of it. */
-#define HAND_REFUSAL "laird's router died of it again and again: this request is not tried any more"
+#define BLAME_REFUSAL "laird's router died of it again and again: this request is not tried any more"

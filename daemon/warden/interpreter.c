@@ -181,13 +181,13 @@ static void channel_lost(struct interpreter *interpreter, const char *why)
 	interpreter->tenant->ops->on_lost(interpreter->tenant, interpreter, why);
 }
 
-static void hand_interpreter(const struct interpreter *interpreter, enum hand_turn turn)
+static void blame_interpreter(const struct interpreter *interpreter, enum blame_turn turn)
 {
 	const struct warden *warden = interpreter->warden;
 	const struct thing thing = {
-		.kind = HAND_INTERPRETER, .turn = turn, .whose = warden->family, .number = interpreter->serial};
+		.kind = BLAME_INTERPRETER, .turn = turn, .whose = warden->family, .number = interpreter->serial};
 
-	hand_take(warden->cages->breaker, &thing, "interpreter", bytes_of(interpreter->tenant->id));
+	blame_note(warden->cages->breaker, &thing, "interpreter", bytes_of(interpreter->tenant->id));
 }
 
 static void on_channel(struct event_source *source, uint32_t events)
@@ -199,7 +199,7 @@ static void on_channel(struct event_source *source, uint32_t events)
 		peer_settle_later(&interpreter->peer);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	hand_interpreter(interpreter, TURN_CHANNEL);
+	blame_interpreter(interpreter, TURN_CHANNEL);
 	switch (peer_hear(&interpreter->peer, &frame)) {
 	case 0:
 		interpreter->tenant->ops->on_frame(interpreter->tenant, interpreter, frame);
@@ -244,7 +244,7 @@ static void on_stdout(struct event_source *source, uint32_t events)
 {
 	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDOUT]);
 
-	hand_interpreter(interpreter, TURN_STDOUT);
+	blame_interpreter(interpreter, TURN_STDOUT);
 	pipe_read(interpreter, STREAM_STDOUT);
 }
 
@@ -252,7 +252,7 @@ static void on_stderr(struct event_source *source, uint32_t events)
 {
 	struct interpreter *interpreter = container_of(source, struct interpreter, pipe_sources[STREAM_STDERR]);
 
-	hand_interpreter(interpreter, TURN_STDERR);
+	blame_interpreter(interpreter, TURN_STDERR);
 	pipe_read(interpreter, STREAM_STDERR);
 }
 
@@ -375,7 +375,7 @@ void interpreter_rest(struct interpreter *interpreter, size_t size)
 		peer_rest(&interpreter->peer, size / REST_BYTES_PER_US);
 }
 
-void interpreter_unhear(struct interpreter *interpreter, uint64_t us)
+void interpreter_push_back(struct interpreter *interpreter, uint64_t us)
 {
 	peer_push_back(&interpreter->peer);
 	peer_rest(&interpreter->peer, us);

@@ -100,6 +100,6 @@ void interpreter_mark_interrupted(struct interpreter *interpreter, uint64_t cell
 void interpreter_rest(struct interpreter *interpreter, size_t size);
 
 /* The last message is read again, after @us microseconds or a peer_rest. */
-void interpreter_unhear(struct interpreter *interpreter, uint64_t us);
+void interpreter_push_back(struct interpreter *interpreter, uint64_t us);
 /* Stop and resume reading its output and messages, so that it blocks instead of us buffering. */
 void interpreter_pause(struct interpreter *interpreter, bool paused);

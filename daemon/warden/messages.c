@@ -256,7 +256,7 @@ void warden_on_control(struct event_source *source, uint32_t events)
 		peer_settle_later(&warden->peer);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	hand_warden(warden, TURN_CHANNEL);
+	blame_warden(warden, TURN_CHANNEL);
 	r = peer_hear(&warden->peer, &frame);
 	if (r == PEER_E_EMPTY)
 		return;

@@ -158,26 +158,26 @@ static void template_end(struct nursery *nursery)
 
 static struct thing thing_of_nursery(const struct nursery *nursery, uint32_t turn)
 {
-	return (struct thing){.kind = HAND_TEMPLATE,
+	return (struct thing){.kind = BLAME_TEMPLATE,
 			      .turn = turn,
 			      .whose = breaker_digest(BREAKER_DIGEST, bytes_of(nursery->profile->name)),
 			      .number = nursery->owned ? nursery->owner + 1ULL : 0};
 }
 
-static void hand_nursery(const struct nursery *nursery, enum hand_turn turn)
+static void blame_nursery(const struct nursery *nursery, enum blame_turn turn)
 {
 	const struct thing thing = thing_of_nursery(nursery, turn);
 
-	hand_take(nursery->cages->breaker, &thing, "template", bytes_of(nursery->profile->name));
+	blame_note(nursery->cages->breaker, &thing, "template", bytes_of(nursery->profile->name));
 }
 
 void nursery_hand(const struct nursery *nursery)
 {
-	hand_nursery(nursery, TURN_REFILL);
+	blame_nursery(nursery, TURN_REFILL);
 }
 
 /* Each template begins anew, so if its first message was handled, this says nothing of its second. */
-static void hand_nursery_message(const struct nursery *nursery, size_t type)
+static void blame_nursery_message(const struct nursery *nursery, size_t type)
 {
 	const struct thing thing = thing_of_nursery(nursery, _TURN_N + (uint32_t)type);
 
@@ -185,18 +185,18 @@ static void hand_nursery_message(const struct nursery *nursery, size_t type)
 }
 
 /* Whether the template is not to be started any more. */
-static bool hand_nursery_is_open(const struct nursery *nursery)
+static bool blame_nursery_is_open(const struct nursery *nursery)
 {
 	const struct thing thing = thing_of_nursery(nursery, TURN_CHANNEL);
 
-	return breaker_is_open_for(nursery->cages->breaker, HAND_TEMPLATE, thing.whose, thing.number);
+	return breaker_is_open_for(nursery->cages->breaker, BLAME_TEMPLATE, thing.whose, thing.number);
 }
 
 static void on_impatience(struct timer *timer)
 {
 	struct nursery *nursery = container_of(timer, struct nursery, patience);
 
-	hand_nursery(nursery, TURN_PATIENCE);
+	blame_nursery(nursery, TURN_PATIENCE);
 	nursery_failed(nursery, BYTES("it was not ready in time"));
 }
 
@@ -219,7 +219,7 @@ void nursery_warm(struct nursery *nursery)
 	nursery->ahead = false;
 	if (nursery->state != NURSERY_DOWN || !is_needed(nursery))
 		return;
-	if (hand_nursery_is_open(nursery)) {
+	if (blame_nursery_is_open(nursery)) {
 		nursery_failed(nursery, BYTES(GIVEN_UP));
 		return;
 	}
@@ -279,7 +279,7 @@ static void on_refill(struct timer *timer)
 	struct nursery *nursery = container_of(timer, struct nursery, refill);
 	struct warden *warden;
 
-	hand_nursery(nursery, TURN_REFILL);
+	blame_nursery(nursery, TURN_REFILL);
 	if (nursery->state != NURSERY_UP || nursery->retired || !spares_short(nursery) ||
 	    !descriptors_left(DESCRIPTORS_SESSION))
 		return;
@@ -300,7 +300,7 @@ static void on_retry(struct timer *timer)
 {
 	struct nursery *nursery = container_of(timer, struct nursery, retry);
 
-	hand_nursery(nursery, TURN_RETRY);
+	blame_nursery(nursery, TURN_RETRY);
 	wanted_request(nursery);
 }
 
@@ -369,14 +369,14 @@ static void on_idle(struct timer *timer)
 {
 	struct nursery *nursery = container_of(timer, struct nursery, idle);
 
-	hand_nursery(nursery, TURN_IDLE);
+	blame_nursery(nursery, TURN_IDLE);
 	if (!nursery_is_used(nursery))
 		cages_on_nursery_idle(nursery->cages, nursery);
 }
 
 void nursery_idle(struct nursery *nursery)
 {
-	if (nursery->owned && !nursery->retired && !hand_nursery_is_open(nursery))
+	if (nursery->owned && !nursery->retired && !blame_nursery_is_open(nursery))
 		(void)timer_set(nursery->cages->loop, &nursery->idle,
 				event_now() + nursery->cages->config->template_ttl, on_idle);
 }
@@ -398,7 +398,7 @@ void nursery_own(struct nursery *nursery, uid_t owner)
 	nursery->owner = owner;
 	cages_divide(nursery->cages, owner);
 	/* It may have been made while it was nobody's, of whom nothing was known. */
-	if (nursery->state != NURSERY_DOWN && hand_nursery_is_open(nursery))
+	if (nursery->state != NURSERY_DOWN && blame_nursery_is_open(nursery))
 		nursery_failed(nursery, BYTES(GIVEN_UP));
 	nursery_idle(nursery);
 }
@@ -694,7 +694,7 @@ static void message_handle(struct nursery *nursery, const struct wire_frame *fra
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
 		if (!bytes_is(frame->type, handlers[i].type))
 			continue;
-		hand_nursery_message(nursery, i);
+		blame_nursery_message(nursery, i);
 		fault_at("template", handlers[i].type, bytes_of(nursery->profile->name));
 		handlers[i].fn(nursery, &heard);
 		break;
@@ -711,7 +711,7 @@ static void on_template(struct event_source *source, uint32_t events)
 	struct bytes data;
 	size_t n_fds;
 
-	hand_nursery(nursery, TURN_CHANNEL);
+	blame_nursery(nursery, TURN_CHANNEL);
 	r = channel_recv(nursery->channel, buffer, sizeof(buffer), &data, fds, &n_fds);
 	if (r == CHANNEL_E_EMPTY)
 		return;

@@ -76,7 +76,7 @@ static void on_time(struct timer *timer)
 {
 	struct warden *warden = container_of(timer, struct warden, quota.timer);
 
-	hand_warden(warden, TURN_QUOTA);
+	blame_warden(warden, TURN_QUOTA);
 	ask(warden);
 }
 

@@ -155,18 +155,18 @@ void warden_gone(struct warden *warden)
 	cages_bury_warden(warden->cages, warden);
 }
 
-void hand_warden(const struct warden *warden, enum hand_turn turn)
+void blame_warden(const struct warden *warden, enum blame_turn turn)
 {
-	const struct thing thing = {.kind = HAND_FAMILY, .turn = turn, .whose = warden->family};
+	const struct thing thing = {.kind = BLAME_FAMILY, .turn = turn, .whose = warden->family};
 
-	hand_take(warden->cages->breaker, &thing, "family", warden_session(warden));
+	blame_note(warden->cages->breaker, &thing, "family", warden_session(warden));
 }
 
 static void on_pidfd(struct event_source *source, uint32_t events)
 {
 	struct warden *warden = container_of(source, struct warden, pidfd_source);
 
-	hand_warden(warden, TURN_DEATH);
+	blame_warden(warden, TURN_DEATH);
 	if (warden->state != WARDEN_DYING && !warden->reason[0])
 		snprintf(warden->reason, sizeof(warden->reason), "its warden died");
 	warden_gone(warden);
@@ -176,7 +176,7 @@ static void on_impatience(struct timer *timer)
 {
 	struct warden *warden = container_of(timer, struct warden, patience);
 
-	hand_warden(warden, TURN_PATIENCE);
+	blame_warden(warden, TURN_PATIENCE);
 	warden_failed(warden, BYTES("its cage was not ready in time"));
 }
 

@@ -136,7 +136,7 @@ struct interpreter *warden_interpreter(const struct warden *warden, uint64_t ser
 struct interpreter *warden_discard(struct warden *warden, struct interpreter *interpreter);
 
 /* A handler on its behalf begins. */
-void hand_warden(const struct warden *warden, enum hand_turn turn);
+void blame_warden(const struct warden *warden, enum blame_turn turn);
 
 /* Kill everything that belongs to no known interpreter, once none is in flight; then call the tenant's on_swept. */
 void warden_sweep(struct warden *warden, struct tenant *tenant);

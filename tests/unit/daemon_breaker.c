@@ -28,9 +28,9 @@ static void settles(void)
 	breaker_put_down(&breaker);
 }
 
-static const struct thing bad = {.kind = HAND_INTERPRETER, .turn = TURN_CHANNEL, .whose = 7, .number = 3};
-static const struct thing output = {.kind = HAND_INTERPRETER, .turn = TURN_STDOUT, .whose = 7, .number = 3};
-static const struct thing other = {.kind = HAND_SESSION, .turn = TURN_DEADLINE, .whose = 7, .number = 3};
+static const struct thing bad = {.kind = BLAME_INTERPRETER, .turn = TURN_CHANNEL, .whose = 7, .number = 3};
+static const struct thing output = {.kind = BLAME_INTERPRETER, .turn = TURN_STDOUT, .whose = 7, .number = 3};
+static const struct thing other = {.kind = BLAME_SESSION, .turn = TURN_DEADLINE, .whose = 7, .number = 3};
 
 static void begin(void)
 {
@@ -50,14 +50,14 @@ static void test_three_deaths(void)
 		CHECK(breaker_is_careful(&breaker));
 	}
 	CHECK(breaker_is_open(&breaker, &bad) && !breaker_is_open(&breaker, &other));
-	CHECK(breaker_is_open_for(&breaker, HAND_INTERPRETER, 7, 3));
-	CHECK(!breaker_is_open_for(&breaker, HAND_INTERPRETER, 7, 4));
+	CHECK(breaker_is_open_for(&breaker, BLAME_INTERPRETER, 7, 3));
+	CHECK(!breaker_is_open_for(&breaker, BLAME_INTERPRETER, 7, 4));
 	handles(&bad);
 	settles();
 	CHECK(breaker_is_open(&breaker, &bad));
-	breaker_forget(&breaker, HAND_SESSION);
+	breaker_forget(&breaker, BLAME_SESSION);
 	CHECK(breaker_is_open(&breaker, &bad));
-	breaker_forget(&breaker, HAND_INTERPRETER);
+	breaker_forget(&breaker, BLAME_INTERPRETER);
 	CHECK(!breaker_is_open(&breaker, &bad));
 	breaker_close(&breaker);
 }
@@ -141,7 +141,7 @@ static void test_many(void)
 {
 	begin();
 	for (uint64_t i = 0; i < 100; i++) {
-		struct thing thing = {.kind = HAND_REQUEST, .whose = i};
+		struct thing thing = {.kind = BLAME_REQUEST, .whose = i};
 
 		for (int n = 0; n < 3; n++) {
 			handles(&thing);

@@ -41,7 +41,7 @@ void warden_survey(struct warden *warden, uint64_t size, uint64_t files)
 	survey_files = files;
 }
 
-void hand_warden(const struct warden *warden, enum hand_turn turn)
+void blame_warden(const struct warden *warden, enum blame_turn turn)
 {
 	CHECK(warden == &caged && turn == TURN_QUOTA);
 }

@@ -4,7 +4,7 @@
 #include "events.h"
 
 #include "base/memory.h"
-#include "hand.h"
+#include "blame.h"
 #include "part.h"
 #include "sessions.h"
 
@@ -52,7 +52,7 @@ static void on_deadline(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, deadline);
 
-	hand_session(session, TURN_DEADLINE);
+	blame_session(session, TURN_DEADLINE);
 	if (may_be_answered(session))
 		(void)timer_set(session_loop(session), timer, event_now() + LOOK_AGAIN_US, on_deadline);
 	else
@@ -95,7 +95,7 @@ static void on_idle_ttl(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, idle);
 
-	hand_session(session, TURN_IDLE);
+	blame_session(session, TURN_IDLE);
 	expire(session, "idle_ttl");
 }
 
@@ -120,7 +120,7 @@ static void on_hard_ttl(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, hard);
 
-	hand_session(session, TURN_HARD);
+	blame_session(session, TURN_HARD);
 	expire(session, "hard_ttl");
 }
 
@@ -264,7 +264,7 @@ static void on_alive(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, alive);
 
-	hand_session(session, TURN_ALIVE);
+	blame_session(session, TURN_ALIVE);
 	session_watch(session);
 	drop_disconnected_waiters(session);
 	if (!promise_has(session->cell->reply.promise, ASKING_STREAM) && !stood(session)) {

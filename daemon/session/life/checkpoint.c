@@ -4,7 +4,7 @@
 
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "session/core/hand.h"
+#include "session/core/blame.h"
 #include "session/parts/filing.h"
 
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static void on_measure(struct timer *timer)
 	struct checkpoint *checkpoint, *next = NULL;
 	uint64_t newest = 0, n = 0;
 
-	hand_session(session, TURN_MEASURE);
+	blame_session(session, TURN_MEASURE);
 	list_for_each (checkpoint, &session->history.checkpoints, node) {
 		newest = MAX(newest, checkpoint->born);
 		n++;

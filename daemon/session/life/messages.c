@@ -246,7 +246,7 @@ static void take_done(struct session *session, struct interpreter *interpreter, 
 	if (!session->cell || session->cell->task != CELL_SAVE || saving_is_written(session, message))
 		post(session, EVENT_DONE, message);
 	else
-		interpreter_unhear(interpreter, SAVING_LOOK_AGAIN_US);
+		interpreter_push_back(interpreter, SAVING_LOOK_AGAIN_US);
 }
 
 /* One that waits behind a checkpoint has not begun. */
@@ -379,7 +379,7 @@ static void on_frame(struct tenant *tenant, struct interpreter *interpreter, str
 
 	/* It goes on with its cell at once, and may speak before it is known to live. */
 	if (session->midway && interpreter == session->live) {
-		interpreter_unhear(interpreter, SPLIT_LOOK_AGAIN_US);
+		interpreter_push_back(interpreter, SPLIT_LOOK_AGAIN_US);
 		return;
 	}
 	warden_touch(session->warden);

@@ -7,7 +7,7 @@
 #include "promise/call_text.h"
 #include "rows.h"
 #include "session/core/audit_log.h"
-#include "session/core/hand.h"
+#include "session/core/blame.h"
 #include "session/core/sessions.h"
 #include "split.h"
 
@@ -314,7 +314,7 @@ static void on_call_due(struct timer *timer)
 	struct session *session = container_of(timer, struct session, call_due);
 	struct call *call;
 
-	hand_session(session, TURN_CALL);
+	blame_session(session, TURN_CALL);
 	while (session->cell && session_busy(session) && (call = first_due(session)))
 		expire(session, call);
 	if (session->cell && session_busy(session))

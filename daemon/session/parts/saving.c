@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "files/saved.h"
 #include "rows.h"
+#include "session/core/blame.h"
 #include "session/core/events.h"
-#include "session/core/hand.h"
 #include "session/core/sessions.h"
 #include "vault/records.h"
 
@@ -153,7 +153,7 @@ static void on_fetched(void *userdata)
 {
 	struct session *session = userdata;
 
-	hand_session(session, TURN_COPY);
+	blame_session(session, TURN_COPY);
 	session_proceed(session);
 }
 
@@ -241,7 +241,7 @@ static void on_written(void *userdata)
 {
 	struct session *session = userdata;
 
-	hand_session(session, TURN_COPY);
+	blame_session(session, TURN_COPY);
 	if (session->live)
 		peer_rest(&session->live->peer, 0);
 }

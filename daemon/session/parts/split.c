@@ -1,8 +1,8 @@
 #include "split.h"
 
 #include "rows.h"
+#include "session/core/blame.h"
 #include "session/core/events.h"
-#include "session/core/hand.h"
 #include "session/core/sessions.h"
 #include "vault/records.h"
 
@@ -43,7 +43,7 @@ static void on_due(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, split.due);
 
-	hand_session(session, TURN_CALL);
+	blame_session(session, TURN_CALL);
 	split_refuse(session, "busy",
 		     "it does not wait for a call now, or is at work besides; try again when it waits");
 }

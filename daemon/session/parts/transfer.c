@@ -2,7 +2,7 @@
 #include "transfer.h"
 
 #include "rows.h"
-#include "session/core/hand.h"
+#include "session/core/blame.h"
 #include "session/core/sessions.h"
 #include "vault/records.h"
 
@@ -16,7 +16,7 @@ static void on_impatience(struct timer *timer)
 {
 	struct transfer *transfer = container_of(timer, struct transfer, patience);
 
-	hand_session(transfer->session, TURN_TRANSFER);
+	blame_session(transfer->session, TURN_TRANSFER);
 	transfer_free(transfer);
 }
 

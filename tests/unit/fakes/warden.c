@@ -479,7 +479,7 @@ void interpreter_rest(struct interpreter *interpreter, size_t size)
 	(void)size;
 }
 
-void interpreter_unhear(struct interpreter *interpreter, uint64_t us)
+void interpreter_push_back(struct interpreter *interpreter, uint64_t us)
 {
 	(void)interpreter;
 	(void)us;

@@ -1,18 +1,18 @@
 /* Sessions as things. */
-#include "hand.h"
+#include "blame.h"
 
 #include "base/log.h"
 #include "events.h"
 #include "warden/cages.h"
 
-void hand_session(const struct session *session, enum hand_turn turn)
+void blame_session(const struct session *session, enum blame_turn turn)
 {
-	const struct thing thing = {.kind = HAND_SESSION,
+	const struct thing thing = {.kind = BLAME_SESSION,
 				    .turn = turn,
 				    .whose = session->warden->family,
 				    .number = session->tenant.number};
 
-	hand_take(session->warden->cages->breaker, &thing, "session", bytes_of(session->id));
+	blame_note(session->warden->cages->breaker, &thing, "session", bytes_of(session->id));
 }
 
 static bool session_is_open(const struct session *session)
@@ -23,9 +23,9 @@ static bool session_is_open(const struct session *session)
 
 	list_for_each (interpreter, (struct list *)&session->warden->interpreters, node)
 		if (interpreter->tenant == &session->tenant &&
-		    breaker_is_open_for(breaker, HAND_INTERPRETER, family, interpreter->serial))
+		    breaker_is_open_for(breaker, BLAME_INTERPRETER, family, interpreter->serial))
 			return true;
-	return breaker_is_open_for(breaker, HAND_SESSION, family, session->tenant.number);
+	return breaker_is_open_for(breaker, BLAME_SESSION, family, session->tenant.number);
 }
 
 /* Its unread messages are the ones that must not be read. */
@@ -46,7 +46,7 @@ static void session_give_up(struct session *session)
 	session_end(session, "internal");
 }
 
-void hand_end_open(struct warden *warden)
+void blame_end_open(struct warden *warden)
 {
 	struct session *session;
 
