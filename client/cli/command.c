@@ -17,8 +17,8 @@ static const struct verb commands[] = {
 	 verb_vars},
 	{"who", "", "list their names", AT_PROMPT, 0, 0, NEED_NOTHING, verb_who},
 	{"inspect", "NAME", "say what a name is; also ?NAME or NAME?, and with ?? its source",
-	 AT_PROMPT | WITH_SOURCE, 1, 1, NEED_NOTHING, verb_inspect},
-	{"history", "[N]", "list the cells that have run, or the last N", AT_PROMPT, 0, 1, NEED_NOTHING,
+	 AT_PROMPT | PAGED | WITH_SOURCE, 1, 1, NEED_NOTHING, verb_inspect},
+	{"history", "[N]", "list the cells that have run, or the last N", AT_PROMPT | PAGED, 0, 1, NEED_NOTHING,
 	 verb_history},
 	{"reset", "", "begin anew; takes --keep a,b", AT_PROMPT | WITH_KEEP, 0, 0, NEED_NOTHING, verb_reset},
 	{"undo", "[N]", "go back to the state before the last cell, or N states", AT_PROMPT, 0, 1, NEED_NOTHING,
@@ -33,7 +33,7 @@ static const struct verb commands[] = {
 	{"drop", "NAME", "forget a kept state", AT_PROMPT, 1, 1, NEED_NOTHING, verb_drop},
 	{"branch", "NEW", "grow a session from this one and go on in it; takes --from NAME, --files, --share",
 	 AT_PROMPT | WITH_BRANCH, 1, 1, NEED_NOTHING, verb_branch},
-	{"help", "", "say this", AT_PROMPT, 0, 0, NEED_NOTHING, help},
+	{"help", "", "say this", AT_PROMPT | PAGED, 0, 0, NEED_NOTHING, help},
 };
 
 static int help_json(void)
@@ -86,6 +86,29 @@ static bool is_question(struct lair_text text)
 	return at == text.size && (marks == 1 || marks == 2);
 }
 
+/* Magics of IPython that people use most; the session has more. */
+static const char *const magics[] = {"%run",	  "%pip",   "%matplotlib", "%load_ext",	 "%autoreload", "%prun",
+				     "%whos",	  "%pwd",   "%ls",	   "%lsmagic",	 "%%timeit",	"%%time",
+				     "%%capture", "%%bash", "%%html",	   "%%writefile"};
+
+void commands_list(const char *names[static COMMANDS_MAX + 1])
+{
+	static char words[ARRAY_SIZE(commands)][16];
+	size_t n = 0;
+
+	_Static_assert(ARRAY_SIZE(commands) + ARRAY_SIZE(magics) + 8 <= COMMANDS_MAX, "room for all");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		snprintf(words[i], sizeof(words[i]), "%%%s", commands[i].name);
+		names[n++] = words[i];
+	}
+	for (size_t i = 0; i < n_shorthands; i++)
+		if (shorthands[i].name[0] == '%')
+			names[n++] = shorthands[i].name;
+	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
+		names[n++] = magics[i];
+	names[n] = NULL;
+}
+
 static const struct verb *command_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
@@ -133,6 +156,31 @@ static int session_follow(const struct cli *cli, char **sessionp)
 	return 0;
 }
 
+/* What fits on the screen, less prints as it is. */
+static const char pager[] = "LESS=${LESS-FRX}; export LESS; p=${PAGER:-less}\n"
+			    "command -v \"${p%% *}\" >/dev/null || p=cat; exec $p";
+
+static int run_paged(struct cli *cli)
+{
+	bool wanted = (cli->verb->flags & PAGED) && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	FILE *to = wanted ? popen(pager, "we") : NULL;
+	int r, kept = to ? dup(STDOUT_FILENO) : -1;
+
+	fflush(stdout);
+	if (kept >= 0)
+		(void)dup2(fileno(to), STDOUT_FILENO);
+	r = cli->verb->fn(cli);
+	fflush(stdout);
+	if (kept >= 0)
+		(void)dup2(kept, STDOUT_FILENO);
+	fd_close(kept);
+	/* One may leave a pager before the end. */
+	if (to)
+		(void)pclose(to);
+	clearerr(stdout);
+	return r;
+}
+
 static int words_run(const struct cli *prompt, char **sessionp, char *words[], int n)
 {
 	struct cli cli = *prompt;
@@ -153,7 +201,7 @@ static int words_run(const struct cli *prompt, char **sessionp, char *words[], i
 	 * the session. */
 	*--cli.args = *sessionp;
 	cli.n_args++;
-	r = cli.verb->fn(&cli);
+	r = run_paged(&cli);
 	return r || cli.verb->fn != verb_branch ? r : session_follow(&cli, sessionp);
 }
 

@@ -10,3 +10,7 @@ bool command_is(struct lair_text text);
 /* Run the command @text in session *@sessionp. If that makes a branch, *@sessionp becomes the branch, and the old
  * id is freed. Returns an exit status, having said everything. */
 int command_run(const struct cli *cli, char **sessionp, struct lair_text text);
+
+/* The words that begin a command, with their sign, ended by NULL; for completion. */
+enum { COMMANDS_MAX = 64 };
+void commands_list(const char *names[static COMMANDS_MAX + 1]);

@@ -28,34 +28,27 @@ void presence_end(struct presence *presence)
 	presence->call = lair_call_free(presence->call);
 }
 
-static void notice(bool *toldp, const char *sentence)
+static void warn_before_expiry(struct presence *presence, double left, const char *session)
 {
-	if (!*toldp)
-		fputc('\n', stderr);
-	*toldp = true;
-	cli_notice("%s", sentence);
-}
-
-static void warn_before_expiry(struct presence *presence, double left, const char *session, bool *toldp)
-{
-	char sentence[512], time[HUMAN_SIZE];
+	char time[HUMAN_SIZE];
 
 	presence->warned = true;
-	snprintf(sentence, sizeof(sentence),
-		 "session \"%s\" ends in %s, whatever is done in it (hard_ttl): save what is to stay", session,
-		 human_seconds(time, left));
-	notice(toldp, sentence);
+	cli_notice("session \"%s\" ends in %s, whatever is done in it (hard_ttl): save what is to stay", session,
+		   human_seconds(time, left));
 }
 
-static void heard(struct presence *presence, const struct lair_session *session, const char *name, bool *toldp)
+static void heard(struct presence *presence, const struct lair_session *session, const char *name,
+		  before_notice *before, void *userdata)
 {
 	double next = SELDOM;
 
 	presence->birth = session->birth;
 	if (session->idle_left > 0)
 		next = fmin(next, session->idle_left / 3);
-	if (session->hard_left > 0 && session->hard_left <= WARNING && !presence->warned)
-		warn_before_expiry(presence, session->hard_left, name, toldp);
+	if (session->hard_left > 0 && session->hard_left <= WARNING && !presence->warned) {
+		before(userdata);
+		warn_before_expiry(presence, session->hard_left, name);
+	}
 	if (session->hard_left > 0)
 		next = fmin(next, session->hard_left > WARNING ? session->hard_left - WARNING
 							       : session->hard_left + OFTEN);
@@ -63,21 +56,24 @@ static void heard(struct presence *presence, const struct lair_session *session,
 }
 
 /* If the daemon does not answer, the next cell will say so. */
-static void answered(struct presence *presence, const char *name, bool *toldp)
+static void answered(struct presence *presence, const char *name, before_notice *before, void *userdata)
 {
 	int r = lair_outcome(presence->call);
 
 	if (!r) {
-		heard(presence, lair_session(presence->call), name, toldp);
+		heard(presence, lair_session(presence->call), name, before, userdata);
 	} else {
 		presence->due = INFINITY;
-		if (r == LAIR_E_GONE || r == LAIR_E_NO_SESSION)
-			notice(toldp, lair_call_error(presence->call));
+		if (r == LAIR_E_GONE || r == LAIR_E_NO_SESSION) {
+			before(userdata);
+			cli_notice("%s", lair_call_error(presence->call));
+		}
 	}
 	presence->call = lair_call_free(presence->call);
 }
 
-int presence_turn(struct presence *presence, const struct cli *cli, const char *session, bool *toldp)
+int presence_turn(struct presence *presence, const struct cli *cli, const char *session, before_notice *before,
+		  void *userdata)
 {
 	double now = clock_seconds();
 
@@ -89,6 +85,6 @@ int presence_turn(struct presence *presence, const struct cli *cli, const char *
 	if (presence->call && lair_outcome(presence->call) == -EINPROGRESS)
 		return LOOK_MS;
 	if (presence->call)
-		answered(presence, session, toldp);
+		answered(presence, session, before, userdata);
 	return isinf(presence->due) ? -1 : (int)fmax(1, ceil((presence->due - now) * 1e3));
 }

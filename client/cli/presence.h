@@ -14,6 +14,8 @@ struct presence {
 /* From now on keep the session of that birth; 0: whichever session has the name. */
 void presence_begin(struct presence *presence, uint64_t birth);
 void presence_end(struct presence *presence);
-/* Do what is due about @session: tell the daemon, and take its answers. A notice ends an unfinished line first;
- * *toldp says that there was one. Returns in how many milliseconds something is due again, or -1. */
-int presence_turn(struct presence *presence, const struct cli *cli, const char *session, bool *toldp);
+/* Do what is due about @session: tell the daemon, and take its answers. @before is called before a notice is
+ * printed. Returns in how many milliseconds something is due again, or -1. */
+typedef void before_notice(void *userdata);
+int presence_turn(struct presence *presence, const struct cli *cli, const char *session, before_notice *before,
+		  void *userdata);

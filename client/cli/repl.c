@@ -5,10 +5,9 @@
 
 #include "base/result.h"
 #include "base/text.h"
-#include "block.h"
 #include "command.h"
-#include "edit.h"
 #include "presence.h"
+#include "reader.h"
 #include "run.h"
 #include "shorthand.h"
 #include "shown.h"
@@ -28,13 +27,14 @@
 
 struct repl {
 	struct run run;
-	char *session;	   /* owned; a branch replaces it */
-	struct edit *edit; /* NULL without a terminal */
+	char *session; /* owned; a branch replaces it */
+	struct reader *reader;
+	bool person; /* at a terminal */
 	struct presence presence;
 	uint64_t greeted; /* the session of which it was said that it is new */
-	char *text;	  /* what has been typed of the next cell */
+	char *text;	  /* of the next cell */
 	size_t size, allocated;
-	bool whole;    /* its lines came at once, pasted or from the history */
+	bool whole;    /* it was pasted, or is from the history */
 	bool cut;      /* an empty line has ended a block: indented lines after it may be more of the block */
 	bool scripted; /* the cell is the script of a shorthand */
 	double stray_at,
@@ -79,32 +79,28 @@ static bool text_blank(const struct repl *repl)
 
 /* ---- reading ---- */
 
-static int line_from_terminal(struct repl *repl)
+static int cell_from_terminal(struct repl *repl)
 {
-	static const char *const prompts[2][2] = {
-		{">>> ", "... "},
-		{"\1\033[1;35m\1>>>\1\033[0m\1 ", "\1\033[1;35m\1...\1\033[0m\1 "},
-	};
-	const char *line;
+	struct lair_text cell;
 	int r;
 
 	repl->stray_every = STRAY_EVERY;
 	repl->stray_at = clock_seconds() + STRAY_EVERY;
-	r = edit_line(repl->edit, prompts[repl->run.cli->terminal.colour[LAIR_STDOUT]][repl->size > 0],
-		      block_indent((struct lair_text){.data = repl->text, .size = repl->size}), &line);
-	if (r == EDIT_E_INTERRUPTED) {
-		repl->size = 0;
-		repl->whole = false;
-	}
-	if (r)
-		return r;
-	repl->whole |= strcspn(line, "\n") + 1 < strlen(line);
-	return text_add(repl, line, strlen(line));
+	r = reader_cell(repl->reader, &cell, &repl->whole);
+	return r ? r : text_add(repl, cell.data, cell.size);
 }
 
-static int keep_session(struct repl *repl, bool *toldp)
+static void aside(void *userdata)
 {
-	return presence_turn(&repl->presence, repl->run.cli, repl->session, toldp);
+	struct repl *repl = userdata;
+
+	if (repl->person)
+		reader_aside(repl->reader);
+}
+
+static int keep_session(struct repl *repl)
+{
+	return presence_turn(&repl->presence, repl->run.cli, repl->session, aside, repl);
 }
 
 /* ---- output that is written between cells ---- */
@@ -139,7 +135,7 @@ static int stray_fetch(struct repl *repl)
 	repl->stray_known = true;
 	if (missed + stray->out.size + stray->err.size == 0)
 		return 0;
-	edit_aside(repl->edit);
+	aside(repl);
 	if (missed)
 		cli_notice("%" PRIu64 " bytes that threads wrote were shown elsewhere, or lost with a connection",
 			   missed);
@@ -151,7 +147,7 @@ static int stray_fetch(struct repl *repl)
 
 /* While there is no output, asks less and less often. Returns in how many milliseconds to ask again; -1: only after
  * the next line. */
-static int stray_turn(struct repl *repl, bool *toldp)
+static int stray_turn(struct repl *repl)
 {
 	double now = clock_seconds();
 	int r;
@@ -160,17 +156,16 @@ static int stray_turn(struct repl *repl, bool *toldp)
 		return -1;
 	if (now >= repl->stray_at) {
 		r = stray_fetch(repl);
-		*toldp |= r > 0;
 		repl->stray_every = r < 0 ? 0 : r > 0 ? STRAY_EVERY : MIN(2 * repl->stray_every, STRAY_EVERY_MAX);
 		repl->stray_at = now + repl->stray_every;
 	}
 	return repl->stray_every > 0 ? (int)ceil((repl->stray_at - now) * 1e3) : -1;
 }
 
-static int on_idle(void *userdata, bool *toldp)
+static int on_idle(void *userdata)
 {
 	struct repl *repl = userdata;
-	int keep = keep_session(repl, toldp), stray = stray_turn(repl, toldp);
+	int keep = keep_session(repl), stray = stray_turn(repl);
 
 	return keep < 0 || (stray >= 0 && stray < keep) ? stray : keep;
 }
@@ -179,27 +174,21 @@ static int line_from_pipe(struct repl *repl)
 {
 	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = repl->run.signals, .events = POLLIN}};
 	struct lair_text line;
-	bool told = true;
 	int r;
 
 	while ((r = lines_next(&repl->run.input, &line)) == LINES_E_EMPTY) {
-		if (poll(fds, ARRAY_SIZE(fds), keep_session(repl, &told)) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), keep_session(repl)) < 0 && errno != EINTR)
 			return -errno;
 		if (fds[1].revents)
-			return EDIT_E_EOF;
+			return READER_E_EOF;
 		r = fds[0].revents ? lines_fill(&repl->run.input) : 0;
 		if (r)
 			return r;
 	}
-	return r ? EDIT_E_EOF : text_add(repl, line.data, line.size);
-}
-
-/* Whether the input up to now can be run. */
-static bool input_complete(const struct repl *repl)
-{
-	struct lair_text text = {.data = repl->text, .size = repl->size};
-
-	return repl->size > 0 && (command_is(text) || block_complete(text, repl->whole));
+	if (r)
+		return READER_E_EOF;
+	r = text_add(repl, line.data, line.size);
+	return r ? r : reader_line(repl->reader, line);
 }
 
 /* Whether an empty line was the last one: then it ended a block. */
@@ -212,34 +201,20 @@ static bool ended_by_empty_line(const struct repl *repl)
 	return at > 0 && repl->text[at - 1] == '\n';
 }
 
-/* Puts the cell into the history, as one entry, without the empty line that ended it. */
-static void cell_remember(const struct repl *repl)
-{
-	_cleanup_(freep) char *copy = strndup(repl->text, repl->size);
-	size_t size = copy ? strlen(copy) : 0;
-
-	while (size > 0 && (is_blank(copy[size - 1]) || copy[size - 1] == '\n'))
-		size--;
-	if (size == 0)
-		return;
-	copy[size] = '\0';
-	edit_remember(repl->edit, copy);
-}
-
-/* Collects one cell, or a command. Returns 0, EDIT_E_EOF (there may be a last cell nevertheless) or -errno. */
+/* Collects one cell, or a command. Returns 0, READER_E_EOF (there may be a last cell nevertheless) or -errno. */
 static int cell_read(struct repl *repl)
 {
 	int r;
 
 	repl->size = 0;
 	repl->whole = false;
+	if (repl->person)
+		return cell_from_terminal(repl);
 	do {
-		r = repl->edit ? line_from_terminal(repl) : line_from_pipe(repl);
+		r = line_from_pipe(repl);
 		if (repl->size > 0 && text_blank(repl))
 			repl->size = 0;
-	} while (r == EDIT_E_INTERRUPTED || (!r && !input_complete(repl)));
-	if (!r && repl->edit)
-		cell_remember(repl);
+	} while (r == READER_E_MORE);
 	return r;
 }
 
@@ -255,34 +230,19 @@ static bool cell_is_rest(struct repl *repl)
 
 /* ---- Tab ---- */
 
-/* Asks the session for completions at the cursor. */
-static int matches_ask(struct repl *repl, struct lair_text before, struct lair_call **callp)
-{
-	_cleanup_(freep) char *code = malloc(repl->size + before.size + 1);
-	struct lair_text whole = {.data = code, .size = repl->size + before.size};
-	int r;
-
-	if (!code)
-		return -ENOMEM;
-	if (repl->size > 0)
-		memcpy(code, repl->text, repl->size);
-	memcpy(code + repl->size, before.data, before.size);
-	r = lair_complete(repl->run.cli->lair, callp, repl->session, whole, 0);
-	return r ? r : run_wait(&repl->run, *callp);
-}
-
-static void on_tab(void *userdata, struct lair_text before, struct edit_choice *choice)
+static void on_tab(void *userdata, struct lair_text before, struct reader_choice *choice)
 {
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	const struct lair_completions *found;
+	struct repl *repl = userdata;
 	struct lair_match match;
 	size_t cursor = 0;
 
-	if (matches_ask(userdata, before, &call))
+	if (lair_complete(repl->run.cli->lair, &call, repl->session, before, 0) || run_wait(&repl->run, call))
 		return;
 	found = lair_completions(call);
 	choice->typed = found->end - MIN(found->start, found->end);
-	while (choice->n < EDIT_CHOICES_MAX && lair_next_match(found->matches, &cursor, &match))
+	while (choice->n < READER_CHOICES_MAX && lair_next_match(found->matches, &cursor, &match))
 		choice->texts[choice->n++] = strndup(match.text.data, match.text.size);
 }
 
@@ -319,7 +279,7 @@ static void result_show(struct repl *repl, const struct lair_result *whole)
 	/* The script of a shorthand prints exceptions itself. */
 	result_notice(result, NOTICE_PROMPT | (repl->scripted ? NOTICE_SCRIPTED : 0));
 	/* By exit() people leave a prompt. */
-	if (repl->edit && result_left(result))
+	if (repl->person && result_left(result))
 		repl->left = true;
 }
 
@@ -351,7 +311,7 @@ static void cell_run(struct repl *repl, struct lair_text code, bool timed)
 	exec.code = code;
 	exec.timeout = cli->timeout;
 	/* A person sees how long the cell runs, and has Ctrl-C. */
-	exec.unlimited = repl->edit && !(cli->timeout > 0);
+	exec.unlimited = repl->person && !(cli->timeout > 0);
 	exec.notebook = "{\"kind\":\"prompt\"}";
 	if (repl->run.offer)
 		exec.functions = offer_functions(repl->run.offer, &exec.n_functions);
@@ -413,15 +373,35 @@ static int loop(struct repl *repl)
 	while (!r && !repl->left) {
 		r = cell_read(repl);
 		if (r < 0)
-			return cli_fail(repl->run.cli, "error", "cannot read: %s", strerror(-r));
+			return cli_fail(repl->run.cli, "error", "cannot read: %s",
+					r == -EPIPE ? "the process of the prompt has ended" : strerror(-r));
 		/* The last line of a pipe is a cell. What is typed before Ctrl-D is none. */
-		if (repl->size > 0 && (!r || !repl->edit))
+		if (repl->size > 0 && (!r || !repl->person))
 			input_run(repl);
 	}
 	return repl->status;
 }
 
 /* ---- coming and going ---- */
+
+/* It is started first, because it takes longest. */
+static int reader_start(struct repl *repl)
+{
+	struct cli *cli = repl->run.cli;
+	const char *commands[COMMANDS_MAX + 1];
+	const struct reader_options options = {
+		.signals = repl->run.signals,
+		.mask = &repl->run.mask,
+		.terminal = repl->person ? &cli->terminal : NULL,
+		.commands = commands,
+		.on_tab = on_tab,
+		.on_idle = repl->person ? on_idle : NULL,
+		.userdata = repl,
+	};
+
+	commands_list(commands);
+	return reader_new(&repl->reader, &options);
+}
 
 static int greet(struct repl *repl)
 {
@@ -436,7 +416,7 @@ static int greet(struct repl *repl)
 		return cli_trouble(cli, r);
 	session = lair_session(call);
 	presence_begin(&repl->presence, session->birth);
-	if (!repl->edit)
+	if (!repl->person)
 		return 0;
 	if (session->cells > 0)
 		printf("Session \"%s\", back after %s, %" PRIu64 " cell%s so far.", repl->session,
@@ -474,21 +454,20 @@ int verb_repl(struct cli *cli)
 	repl.run.answers = true;
 	repl.run.offer = offer;
 	cli->run = &repl.run;
-	if (!r && !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-		r = edit_new(&repl.edit, repl.run.signals, &cli->terminal, on_tab, &repl);
-	if (!r && repl.edit)
-		edit_on_idle(repl.edit, on_idle);
+	repl.person = !cli->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	if (!r)
+		r = reader_start(&repl);
 	if (r)
 		r = cli_fail(cli, "error", "%s", strerror(-r));
 	else
 		r = greet(&repl);
-	cli->figures_place = repl.edit != NULL;
+	cli->figures_place = repl.person;
 	if (!r)
 		r = loop(&repl);
-	if (!r && repl.edit)
+	if (!r && repl.person)
 		take_leave(&repl);
 	presence_end(&repl.presence);
-	repl.edit = edit_free(repl.edit);
+	repl.reader = reader_free(repl.reader);
 	cli->run = NULL;
 	run_deinit(&repl.run);
 	free(repl.session);

@@ -258,7 +258,12 @@ class Daemon:
         return client
 
     def lair(
-        self, *arguments: str, input: str = "", env: dict[str, str] | None = None, timeout: float = 60
+        self,
+        *arguments: str,
+        input: str = "",
+        env: dict[str, str] | None = None,
+        timeout: float = 60,
+        cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run the command line against this daemon."""
         return subprocess.run(
@@ -268,6 +273,7 @@ class Daemon:
             text=True,
             errors="surrogateescape",
             timeout=timeout,
+            cwd=cwd,
             env={**self.env, "LAIR_SOCKET": str(self.socket), "LAIR_NO_START": "1", **(env or {})},
         )
 

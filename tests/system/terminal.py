@@ -12,8 +12,22 @@ import time
 
 from daemon import wait_until
 
-# A terminal is asked to mark what is pasted, and not to, and whether it shows pictures: no person sees that.
-_ASKED = re.compile("\x1b\\[\\?2004[hl]|\x1b_Gi=31[^\x1b]*\x1b\\\\")
+# A terminal is asked to mark what is pasted, and not to, whether it shows pictures, and for its modes: no person sees that.
+_ASKED = re.compile("\x1b\\[\\?(2004|25|12|1)[hl]|\x1b_Gi=31[^\x1b]*\x1b\\\\")
+# What the prompt draws at once, without wrapping lines; there a movement stands for blanks, and colours for nothing.
+_DRAWN = re.compile("(?:\x1b\\[0m)?\x1b\\[\\?7l(.*?)\x1b\\[\\?7h(?:\x1b\\[0m)?", re.DOTALL)
+_BLANKS = re.compile("\x1b\\[([0-9]+)D\x1b\\[([0-9]+)C|\x1b\\[()()C")
+_LOOKS = re.compile("\x1b\\[[0-9;]*m|\x1b\\[J")
+
+
+# At the end all of a cell is drawn again.
+_AGAIN = re.compile("(\x1b\\[[0-9]+[AD])+(?!\x1b).*\r\r\n", re.DOTALL)
+
+
+def _plain(drawn: re.Match[str]) -> str:
+    if _AGAIN.fullmatch(_LOOKS.sub("", drawn[1])):
+        return "\r\n"
+    return _BLANKS.sub(lambda m: " " * (int(m[2] or 1) - int(m[1] or 0)), _LOOKS.sub("", drawn[1]))
 
 
 class Terminal:
@@ -22,16 +36,18 @@ class Terminal:
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execve(command[0], command, {**env, "TERM": "xterm"})
-        self.seen = ""
+            os.execve(command[0], command, {**env, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"})
+        self.seen = self.raw = ""
         self.marks = False  # whether it was asked to mark pastes,
         self.asked = False  # and for pictures
 
     def _read(self) -> None:
-        said = self.seen + os.read(self.fd, 65536).decode(errors="replace")
+        said = os.read(self.fd, 65536).decode(errors="replace")
+        self.raw += said
+        said = self.seen + said
         self.marks = self.marks or "\x1b[?2004h" in said
         self.asked = self.asked or "\x1b_Gi=31" in said
-        self.seen = _ASKED.sub("", said)
+        self.seen = _ASKED.sub("", _DRAWN.sub(_plain, said))
 
     def expect(self, text: str, timeout: float = 10.0) -> str:
         """Read until the text has come; what came before it."""

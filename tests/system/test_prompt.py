@@ -107,7 +107,7 @@ def test_what_may_move(terminal: Callable[..., Terminal]) -> None:
 
 def test_a_traceback_has_colours(daemon: Daemon, terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl", "-s", "colours", colour=True)
-    it.prompt("\x1b[1;35m>>>\x1b[0m ")
+    it.prompt()
     it.type("{'a': 1}\r")
     it.expect("\n{\x1b[32m'a'\x1b[0m: \x1b[36m1\x1b[0m}\r\n")
     it.type("1/0\r")
@@ -219,11 +219,11 @@ def test_figures_on_a_terminal_that_shows_them(daemon: Daemon, terminal: Callabl
     it.prompt()
     it.type("p[0].figure\r")
     assert len(pictures(it.prompt())) == 1
-    it.type("class P:\r    def _repr_png_(self): return b'\\x89PNG\\x1b]0;harm\\x07'\r\r")
+    it.type("class P:\r    def _repr_png_(self): return b'\\x89PNG\\x1b]0;ha' b'rm\\x07'\r\r")
     it.prompt()
     it.type("display(P()); P()\r")
     said = it.prompt()
-    assert "harm" not in said.split("\n", 1)[1] and "\x1b]" not in said  # no picture: a file
+    assert "harm" not in said and "\x1b]" not in said  # no picture: a file
 
 
 # ---- figures, elsewhere ----
@@ -291,7 +291,7 @@ def test_threads_write_above_the_prompt(terminal: Callable[..., Terminal]) -> No
     it.prompt()
     it.type("x = 4")
     it.expect("x = 4")
-    it.expect("\r\x1b[Jfrom a thread \r\n")
+    it.expect("from a thread \r\n")
     it.expect("left out of what the cell wrote: 1 sequence")
     it.expect(">>> x = 4")
     it.type("1\r")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import struct
-import termios
 import time
 from collections.abc import Callable
 
@@ -39,9 +36,11 @@ def test_tab(terminal: Callable[..., Terminal]) -> None:
     it.expect("6")
     it.prompt()
     it.type("val\t")
-    it.expect("\nvalid     valuable\r\n")
-    it.type("id\n")
-    it.expect("5")
+    it.expect("valid")  # a menu
+    it.expect("valuable")
+    it.type("\t\r")
+    it.type(" * 2\r")
+    it.expect("\n10\r\n")
     it.prompt()
     it.type("grö\t")
     it.expect("ße")
@@ -62,34 +61,18 @@ def test_tab_indents(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl", "-s", "indents")
     it.prompt()
     it.type("for i in range(2):\n")
-    it.prompt("... ")
-    it.expect("    ")  # it is indented by itself
+    it.prompt("...     ")  # it is indented by itself
     it.type("\x7f")  # all of that
-    it.expect("... ")
+    time.sleep(0.2)
     it.type("\t")
-    it.expect("[9G")  # the cursor is four further
+    time.sleep(0.2)
     it.type("print('n', i)\n")
     it.prompt("... ")
     it.type("\n")
-    it.expect("n 1")
+    it.expect("\nn 1")
     it.prompt()
     it.type("for i in range(2):\n\tprint('p', i)\n\n")  # as when it is pasted
     it.expect("p 1")
-
-
-def test_tab_lists_in_columns(terminal: Callable[..., Terminal]) -> None:
-    it = terminal("repl", "-s", "columns")
-    fcntl.ioctl(it.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 40, 0, 0))
-    it.prompt()
-    it.type("class Thing: pass\r")
-    it.prompt()
-    it.type("t = Thing(); t.__dict__.update({f'name_{i}_of': i for i in range(30)})\r")
-    it.prompt()
-    it.type("t.name\t")
-    it.expect("_")
-    it.type("\t")
-    it.expect("\r\nname_0_of   name_16_of  name_22_of\r\nname_10_of  name_17_of  name_23_of\r\n")
-    it.expect("\r\nand 9 more: type some of it\r\n")
 
 
 def test_tab_inside_a_line(terminal: Callable[..., Terminal]) -> None:
@@ -118,7 +101,7 @@ def test_tab_inside_a_line(terminal: Callable[..., Terminal]) -> None:
     it.type("\t")  # no indentation between words
     it.expect("\x07")
     it.type("7)\r")
-    it.expect("7)\r\n(1, 7)\r\n")
+    it.expect("\n(1, 7)\r\n")
 
 
 def test_questions(daemon: Daemon) -> None:
@@ -295,7 +278,8 @@ def test_the_history_has_blocks(terminal: Callable[..., Terminal]) -> None:
     first.type("'last'\r")
     first.expect("\n'last'")
     first.prompt()
-    first.type("\x1b[A\x1b[A\x1b[A\r")
+    first.type("\x1b[A" + 7 * "\x1b[A")  # to the last line of the class, through its lines, and over it
+    first.type("\r")
     first.expect("\ntyped 1")
     first.prompt()
     first.type("\x04")
@@ -304,7 +288,7 @@ def test_the_history_has_blocks(terminal: Callable[..., Terminal]) -> None:
     second.prompt()
     second.type("del A\r")
     second.prompt()
-    second.type("\x1b[A\x1b[A\x1b[A\x1b[A\r")
+    second.type("\x1b[A" * 5 + "\r")
     second.prompt()
     second.type("A().two()\r")
     second.expect("\n2")
