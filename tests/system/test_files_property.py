@@ -99,8 +99,12 @@ FORKS_WORK = "resource.setrlimit(resource.RLIMIT_NPROC, (few, most))"
 
 
 def tree(place: Path) -> dict[str, Any]:
-    """A branch puts its directory there, so the time of the workspace itself is not compared."""
-    found = whole_tree(place)
+    """A branch puts its directory there, so the time of the workspace itself is not compared. What is looked at may be on
+    its way back, because another one has filled the workspace."""
+    found = None
+    while found is None:
+        with contextlib.suppress(FileNotFoundError):
+            found = whole_tree(place)
     found["."][1] = 0
     return found
 
@@ -318,12 +322,9 @@ class Round:
         assert wanted <= told <= wanted | {it for it in {*before} & {*now} if len(now[it]) > 2}
 
     def look(self, session: Session) -> None:
-        """Or soon: it may be on its way back, because another one has filled the workspace."""
         end = time.monotonic() + 2
-        while time.monotonic() < end:
-            with contextlib.suppress(FileNotFoundError):
-                if tree(session.place) == session.at.files:
-                    return
+        while tree(session.place) != session.at.files and time.monotonic() < end:
+            pass
         assert tree(session.place) == session.at.files, session.id
 
     def step(self) -> None:
