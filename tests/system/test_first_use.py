@@ -16,7 +16,7 @@ from test_router_death import kill_router
 
 Start = Callable[..., Daemon]
 # So many modules take a while.
-HEAVY = {"preload": "numpy? pandas? matplotlib.pyplot? scipy.stats? IPython?", "checkpoint": "cell"}
+HEAVY = {"preload": "numpy? pandas? scipy.stats?", "checkpoint": "cell"}
 READY = "profile default is ready: python"
 WITHOUT = "profile default is ready, without what it preloads: python"
 

@@ -19,7 +19,8 @@ from daemon import ROOT, SANITIZED, USAGE, Daemon, memory_of
 from kernels import PORTS, Client, Kernel, eventually, free_ports, kernel_of, sockets_of
 from zmtp import GREETING, MORE, Peer, frame, ready
 
-PROFILE = {"checkpoint": "cell", "checkpoints": "16"}
+# With IPython loaded beforehand: a magic would load it in each session.
+PROFILE = {"checkpoint": "cell", "checkpoints": "16", "preload": "IPython"}
 
 
 @pytest.fixture(scope="module")
@@ -500,13 +501,13 @@ def test_a_session_says_what_it_likes(client: Client, notice: str) -> None:
 def test_a_session_says_too_much_for_its_reply(client: Client, kernel: Kernel) -> None:
     code = (
         'notice = \'{"type": "payload", "payload": {"source": "page", "text": "%s"}}\' % (\'x\' * (1 << 20))\n'
-        "for _ in range(300): display({'application/vnd.lair.notebook+json': notice}, raw=True)"
+        "for _ in range(120): display({'application/vnd.lair.notebook+json': notice}, raw=True)"
     )
     before = memory_of(kernel.process.pid, "VmHWM")
     reply, _ = client.run(code)
     assert len(reply["payload"]) == 15
     if not SANITIZED:
-        assert memory_of(kernel.process.pid, "VmHWM") - before < 150 << 20
+        assert memory_of(kernel.process.pid, "VmHWM") - before < 100 << 20
     reply, _ = client.run("1")
     assert reply["payload"] == []
 

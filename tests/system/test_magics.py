@@ -24,7 +24,9 @@ def bare() -> str:
 
 
 SETTINGS = {
-    "profile default": {"checkpoint": "cell", "level": ""},
+    # As a magic would load it, but once; a few tests are of sessions that load it themselves.
+    "profile default": {"checkpoint": "cell", "level": "", "preload": "IPython"},
+    "profile lazy": {"checkpoint": "cell", "level": ""},
     "profile programs": {"subprocess": "on", "level": "", "spares": "0"},
     "profile ruled": {
         "forbid": "call os.remove: keep files\n\tattribute system: no commands",
@@ -310,6 +312,7 @@ def test_an_unknown_magic(client: Client, session: str) -> None:
 
 
 def test_ordinary_cells_do_not_import_it(client: Client, session: str) -> None:
+    client.open(session, "lazy")
     client.exec("x = 7 % 3\ntext = '''\n%time\n!ls\n'''", session)
     assert client.exec("y = = 3", session).error
     assert client.exec("import sys; 'IPython' in sys.modules", session).text == "False"
@@ -355,6 +358,7 @@ def test_no_files_and_no_names_of_its_own(client: Client, session: str) -> None:
 
 
 def test_undo_branch_and_roll_back(client: Client, session: str) -> None:
+    client.open(session, "lazy")
     reply = client.exec("x = 1\n%time x", session)
     assert reply.unfaithful is None
     client.exec("import os; os.mkdir('inner')\n%cd inner\nx = 2", session)

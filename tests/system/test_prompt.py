@@ -35,24 +35,27 @@ HARM = {
 }
 
 
-@pytest.mark.parametrize("act", HARM)
-@pytest.mark.parametrize("verb", ["repl", "exec"])
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import sys; sys.stdout.buffer.write(b'<%s>'); None",
-        "import sys; sys.stderr.buffer.write(b'<%s>'); None",
-        "type('Harm', (), {'__repr__': lambda self: b'<%s>'.decode()})()",
-        "input(b'<%s>'.decode())",
-        "raise ValueError(b'<%s>'.decode())",
-        "display(type('Harm', (), {'__repr__': lambda self: b'<%s>'.decode()})())",
-    ],
-    ids=["stdout", "stderr", "result", "question", "error", "shown"],
-)
+WAYS = {
+    "stdout": "import sys; sys.stdout.buffer.write(b'<%s>'); None",
+    "stderr": "import sys; sys.stderr.buffer.write(b'<%s>'); None",
+    "result": "type('Harm', (), {'__repr__': lambda self: b'<%s>'.decode()})()",
+    "question": "input(b'<%s>'.decode())",
+    "error": "raise ValueError(b'<%s>'.decode())",
+    "shown": "display(type('Harm', (), {'__repr__': lambda self: b'<%s>'.decode()})())",
+}
+# Each act with each way and each verb: what filters is the same.
+PAIRS = [
+    *(("exec", way, act) for way in WAYS for act in HARM),
+    *(("repl", way, "title") for way in WAYS),
+    *(("repl", "stdout", act) for act in HARM if act != "title"),
+]
+
+
+@pytest.mark.parametrize(("verb", "way", "act"), PAIRS)
 def test_a_session_cannot_drive_the_terminal(
-    terminal: Callable[..., Terminal], code: str, verb: str, act: str
+    terminal: Callable[..., Terminal], verb: str, way: str, act: str
 ) -> None:
-    code = code.replace("%s", HARM[act]).replace("b'", "b'ha' b'")
+    code = WAYS[way].replace("%s", HARM[act]).replace("b'", "b'ha' b'")
     if verb == "repl":
         it = terminal("repl", "-s", "harm")
         it.prompt()
