@@ -12,6 +12,21 @@ extern const struct door mcp_door;	 /* /mcp */
 /* openapi.c: what all doors' routes make. New. */
 json_t *openapi_make(const struct server *server);
 
+/* files.c: the bytes of a file of a session as the answer, a piece at a time. */
+struct download {
+	struct lair_get get; /* its session and path are the handler's, and last as long */
+	uint64_t from, end;  /* of the wanted bytes; end is behind the last */
+	uint64_t tail;	     /* the wanted bytes at the end of the file; 0: from and end hold */
+	bool ranged, asks;   /* asks: for the next piece */
+};
+
+/* The download of @exchange, with the range that its headers ask for. */
+void download_of(struct exchange *exchange, struct download *download);
+/* Ask for a piece. Returns as lair_get. */
+int download_ask(struct exchange *exchange);
+/* The first piece has come: begin the answer. */
+void download_begin(struct exchange *exchange);
+
 /* cells.c: a cell. @session: in laird; NULL: a one-shot. Its result as documents have it, new: without the fields
  * that are only laird's, and with the tenant's own name of the session. */
 json_t *result_document(const struct exchange *exchange, const struct lair_result *result);

@@ -14,6 +14,7 @@
 #include <microhttpd.h>
 
 struct exchange;
+struct download;
 struct route;
 
 typedef void handler(struct exchange *exchange);
@@ -45,6 +46,7 @@ struct exchange {
 	size_t (*on_body)(struct exchange *exchange, const char *data, size_t size);
 	/* Its stream comes over this line, and all of it must arrive: see exchange_flow. */
 	struct line *flow;
+	struct download *download; /* files.c's; within the state */
 	void *state;
 	void (*free_state)(void *state);
 

@@ -47,13 +47,6 @@ void v1_files(struct exchange *exchange)
 
 /* ---- out ---- */
 
-struct download {
-	struct lair_get get;
-	uint64_t from, end; /* of the bytes that are wanted; end is behind the last */
-	uint64_t tail;	    /* so many at the end of the file are wanted; 0: from and end say which */
-	bool ranged, asks;  /* asks: for the next piece */
-};
-
 /* One range of bytes; what is anything else is as if it were not there. */
 static void range_parse(struct download *download, const char *header)
 {
@@ -87,11 +80,9 @@ static void range_parse(struct download *download, const char *header)
 		download->end++;
 }
 
-static void piece_ask(struct exchange *exchange, handler *then);
-
 static void piece_done(struct exchange *exchange)
 {
-	struct download *download = exchange->state;
+	struct download *download = exchange->download;
 	const struct lair_piece *piece = lair_outcome(exchange->call) ? NULL : lair_piece(exchange->call);
 	size_t size;
 
@@ -109,33 +100,32 @@ static void piece_done(struct exchange *exchange)
 		stream_end(exchange);
 }
 
-static void piece_ask(struct exchange *exchange, handler *then)
+int download_ask(struct exchange *exchange)
 {
-	struct download *download = exchange->state;
-	int r;
+	struct download *download = exchange->download;
 
 	exchange->call = lair_call_free(exchange->call);
 	download->asks = true;
-	download->get.offset = download->from;
-	download->get.size = MIN(download->end - download->from, (uint64_t)LAIR_PIECE);
-	r = lair_get(exchange->tenant->lair, &exchange->call, &download->get);
-	if (r)
-		stream_break(exchange);
-	else
-		exchange_wait_any(exchange, 0, then);
+	download->get.offset = download->from == UINT64_MAX ? 0 : download->from;
+	download->get.size = MIN(download->end - download->get.offset, (uint64_t)LAIR_PIECE);
+	return lair_get(exchange->tenant->lair, &exchange->call, &download->get);
 }
 
 static void on_room(struct exchange *exchange)
 {
-	const struct download *download = exchange->state;
+	const struct download *download = exchange->download;
 
-	if (!download->asks && download->from < download->end)
-		piece_ask(exchange, piece_done);
+	if (download->asks || download->from >= download->end)
+		return;
+	if (download_ask(exchange))
+		stream_break(exchange);
+	else
+		exchange_wait_any(exchange, 0, piece_done);
 }
 
 static bool range_fits(struct exchange *exchange, uint64_t size)
 {
-	struct download *download = exchange->state;
+	struct download *download = exchange->download;
 	char header[96];
 
 	if (download->tail) {
@@ -158,9 +148,9 @@ static bool range_fits(struct exchange *exchange, uint64_t size)
 	return true;
 }
 
-static void download_done(struct exchange *exchange)
+void download_begin(struct exchange *exchange)
 {
-	struct download *download = exchange->state;
+	struct download *download = exchange->download;
 	const struct lair_piece *piece = lair_piece(exchange->call);
 	uint64_t began = download->get.offset;
 
@@ -186,10 +176,18 @@ static void download_done(struct exchange *exchange)
 		piece_done(exchange);
 }
 
+void download_of(struct exchange *exchange, struct download *download)
+{
+	exchange->download = download;
+	if (!exchange_header(exchange, "If-Range"))
+		range_parse(download, exchange_header(exchange, "Range"));
+	else
+		download->end = UINT64_MAX;
+}
+
 void v1_download(struct exchange *exchange)
 {
 	struct download *download = calloc(1, sizeof(*download));
-	struct lair *lair;
 
 	exchange->state = download;
 	exchange->free_state = free;
@@ -198,18 +196,10 @@ void v1_download(struct exchange *exchange)
 		return;
 	}
 	download->get.path = path_needed(exchange);
-	if (!download->get.path.data)
+	if (!download->get.path.data || !session_lair(exchange, &download->get.session))
 		return;
-	lair = session_lair(exchange, &download->get.session);
-	if (!lair)
-		return;
-	if (!exchange_header(exchange, "If-Range"))
-		range_parse(download, exchange_header(exchange, "Range"));
-	else
-		download->end = UINT64_MAX;
-	download->asks = true;
-	download->get.offset = download->from == UINT64_MAX ? 0 : download->from;
-	exchange_wait(exchange, lair_get(lair, &exchange->call, &download->get), download_done);
+	download_of(exchange, download);
+	exchange_wait(exchange, download_ask(exchange), download_begin);
 }
 
 /* ---- in ---- */
