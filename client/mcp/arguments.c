@@ -11,40 +11,43 @@
 static const struct tool *tool_find(const struct engine *engine, const char *name)
 {
 	for (const struct tool *tool = tools; tool->name; tool++)
-		if (strcmp(tool->name, name) == 0 && (!tool->full || engine->options.full))
+		if (strcmp(tool->name, name) == 0 &&
+		    (engine->options.full || !json_is_true(json_object_get(tool_description(tool), "full"))))
 			return tool;
-	return NULL;
-}
-
-static const struct parameter *parameter_find(const struct tool *tool, const char *name)
-{
-	const struct parameter *const *at;
-
-	tool_for_each(at, tool->parameters) if (strcmp((*at)->name, name) == 0) return *at;
 	return NULL;
 }
 
 /* ---- checking ---- */
 
-static bool type_fits(const struct parameter *parameter, const json_t *value)
+static const char *type_of(const json_t *parameter)
 {
-	if (strcmp(parameter->type, "string") == 0)
+	return json_string_value(json_object_get(parameter, "type"));
+}
+
+static bool zero_fits(const json_t *parameter)
+{
+	return json_is_true(json_object_get(parameter, "zero"));
+}
+
+static bool type_fits(const json_t *parameter, const json_t *value)
+{
+	if (strcmp(type_of(parameter), "string") == 0)
 		return json_is_string(value);
-	if (strcmp(parameter->type, "boolean") == 0)
+	if (strcmp(type_of(parameter), "boolean") == 0)
 		return json_is_boolean(value);
-	if (strcmp(parameter->type, "integer") == 0)
-		return json_is_integer(value) && json_integer_value(value) >= (parameter->zero ? 0 : 1);
+	if (strcmp(type_of(parameter), "integer") == 0)
+		return json_is_integer(value) && json_integer_value(value) >= (zero_fits(parameter) ? 0 : 1);
 	return json_is_number(value) && json_number_value(value) > 0;
 }
 
-static const char *type_name(const struct parameter *parameter)
+static const char *type_name(const json_t *parameter)
 {
-	if (strcmp(parameter->type, "string") == 0)
+	if (strcmp(type_of(parameter), "string") == 0)
 		return "a string";
-	if (strcmp(parameter->type, "boolean") == 0)
+	if (strcmp(type_of(parameter), "boolean") == 0)
 		return "true or false";
-	if (strcmp(parameter->type, "integer") == 0)
-		return parameter->zero ? "an integer, 0 or above" : "an integer above 0";
+	if (strcmp(type_of(parameter), "integer") == 0)
+		return zero_fits(parameter) ? "an integer, 0 or above" : "an integer above 0";
 	return "a number above 0";
 }
 
@@ -57,51 +60,66 @@ bool session_is_anothers(const struct engine *engine, const char *id)
 	       !(engine->options.session && strcmp(id, engine->options.session) == 0);
 }
 
-static bool names_session(const struct parameter *parameter)
+static bool names_session(const char *name)
 {
-	return strcmp(parameter->name, "session_id") == 0 || strcmp(parameter->name, "new_session_id") == 0;
+	return strcmp(name, "session_id") == 0 || strcmp(name, "new_session_id") == 0;
 }
 
-/* Only code may contain a NUL: Python then says what is wrong. */
-static bool value_check(char sentence[static SENTENCE_SIZE], const struct engine *engine,
-			const struct parameter *parameter, const json_t *value)
+/* Only code may contain a NUL: Python then reports the error. */
+static bool value_check(char sentence[static SENTENCE_SIZE], const struct engine *engine, const char *name,
+			const json_t *value)
 {
+	const json_t *parameter = json_object_get(json_object_get(tools_document(), "parameters"), name);
+
 	if (!value || json_is_null(value)) {
-		snprintf(sentence, SENTENCE_SIZE, "%s is missing", parameter->name);
-		return !parameter->required;
+		snprintf(sentence, SENTENCE_SIZE, "%s is missing", name);
+		return !json_is_true(json_object_get(parameter, "required"));
 	}
 	if (!type_fits(parameter, value)) {
-		snprintf(sentence, SENTENCE_SIZE, "%s must be %s", parameter->name, type_name(parameter));
+		snprintf(sentence, SENTENCE_SIZE, "%s must be %s", name, type_name(parameter));
 		return false;
 	}
-	if (json_is_string(value) && !json_text_value(value) && strcmp(parameter->name, "code") != 0) {
-		snprintf(sentence, SENTENCE_SIZE, "%s has a NUL in it", parameter->name);
+	if (json_is_string(value) && !json_text_value(value) && strcmp(name, "code") != 0) {
+		snprintf(sentence, SENTENCE_SIZE, "%s has a NUL in it", name);
 		return false;
 	}
-	if (names_session(parameter) && value && session_is_anothers(engine, json_text_value(value))) {
-		snprintf(sentence, SENTENCE_SIZE, "%s must not begin with the number of a user and a slash",
-			 parameter->name);
+	if (names_session(name) && session_is_anothers(engine, json_text_value(value))) {
+		snprintf(sentence, SENTENCE_SIZE, "%s must not begin with the number of a user and a slash", name);
 		return false;
 	}
 	return true;
 }
 
+static bool has(const json_t *names, const char *name)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(names, i, one) if (strcmp(json_string_value(one), name) == 0) return true;
+	return false;
+}
+
 static bool arguments_check(char sentence[static SENTENCE_SIZE], const struct engine *engine,
 			    const struct tool *tool, json_t *arguments)
 {
-	const struct parameter *const *at;
+	const json_t *names = json_object_get(tool_description(tool), "parameters");
+	json_t *value, *one;
 	const char *name;
-	json_t *value;
+	size_t i;
 
 	json_object_foreach(arguments, name, value)
 	{
-		if (!parameter_find(tool, name)) {
+		if (!has(names, name)) {
 			snprintf(sentence, SENTENCE_SIZE, "%s has no argument \"%.64s\"", tool->name, name);
 			return false;
 		}
 	}
-	tool_for_each(at, tool->parameters) if (!value_check(sentence, engine, *at,
-							     json_object_get(arguments, (*at)->name))) return false;
+	json_array_foreach(names, i, one)
+	{
+		name = json_string_value(one);
+		if (!value_check(sentence, engine, name, json_object_get(arguments, name)))
+			return false;
+	}
 	return true;
 }
 

@@ -1,31 +1,74 @@
-/* The table of tools as JSON: for this protocol, and for the APIs of models. */
+/* The descriptions of the tools: for this protocol, and for the APIs of models. */
 #include "tools.h"
 
+#include "base/embed.h"
 #include "tool_result.h"
 #include "versions.h"
 
+#include "proto/causes.h"
+
 #define LIST_TTL_MS 3600000
 
-/* @strict: every parameter is required, and an optional one can be null. */
-static json_t *parameter_schema(const struct parameter *parameter, bool strict)
-{
-	json_t *type = json_string(parameter->type);
+EMBED(tools_text, TOOLS_FILE);
 
-	if (strict && !parameter->required)
-		type = json_pack("[o, s]", type, "null");
-	return json_pack("{s:o, s:s}", "type", type, "description", parameter->description);
+/* The states of a session are those of proto/causes.h. */
+static void states_add(json_t *properties)
+{
+	json_t *names = json_array();
+
+	for (size_t i = 0; i < N_FATES; i++)
+		json_array_append_new(names, json_string(fates[i].name));
+	json_object_set_new(json_object_get(properties, "state"), "enum", names);
 }
 
-static json_t *input_schema(const struct tool *tool, bool strict)
+const json_t *tools_document(void)
 {
-	json_t *properties = json_object(), *required = json_array(), *schema;
-	const struct parameter *const *at;
+	static json_t *document;
 
-	tool_for_each(at, tool->parameters)
+	if (!document) {
+		document = json_loads(tools_text, JSON_REJECT_DUPLICATES, NULL);
+		states_add(json_object_get(document, "properties"));
+	}
+	return document;
+}
+
+const json_t *tool_description(const struct tool *tool)
+{
+	const json_t *it;
+	size_t i;
+
+	json_array_foreach(json_object_get(tools_document(), "tools"), i,
+			   it) if (strcmp(json_string_value(json_object_get(it, "name")), tool->name) ==
+				   0) return it;
+	return NULL;
+}
+
+/* @strict: every parameter is required, and an optional one can be null. */
+static json_t *parameter_schema(const json_t *parameter, bool strict, bool required)
+{
+	json_t *type = json_object_get(parameter, "type");
+
+	return strict && !required ? json_pack("{s:[O, s], s:O}", "type", type, "null", "description",
+					       json_object_get(parameter, "description"))
+				   : json_pack("{s:O, s:O}", "type", type, "description",
+					       json_object_get(parameter, "description"));
+}
+
+static json_t *input_schema(const json_t *tool, bool strict)
+{
+	json_t *properties = json_object(), *required = json_array(), *schema, *name;
+	size_t i;
+
+	json_array_foreach(json_object_get(tool, "parameters"), i, name)
 	{
-		json_object_set_new(properties, (*at)->name, parameter_schema(*at, strict));
-		if (strict || (*at)->required)
-			json_array_append_new(required, json_string((*at)->name));
+		const json_t *parameter =
+			json_object_get(json_object_get(tools_document(), "parameters"), json_string_value(name));
+		bool needed = json_is_true(json_object_get(parameter, "required"));
+
+		json_object_set_new(properties, json_string_value(name),
+				    parameter_schema(parameter, strict, needed));
+		if (strict || needed)
+			json_array_append(required, name);
 	}
 	schema = json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties, "required", required,
 			   "additionalProperties", 0);
@@ -34,80 +77,59 @@ static json_t *input_schema(const struct tool *tool, bool strict)
 	return schema;
 }
 
-static json_t *members_schema(const struct property *members);
-
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the table */
-static json_t *property_schema(const struct property *property)
+/* A name may be that of a group of properties. */
+static void properties_add(json_t *properties, const json_t *names)
 {
-	static const char *const types[] = {
-		[KIND_TEXT] = "string",	   [KIND_COUNT] = "integer",  [KIND_FLAG] = "boolean",
-		[KIND_TEXTS] = "string",   [KIND_COUNTS] = "integer", [KIND_OBJECT] = "object",
-		[KIND_OBJECTS] = "object",
-	};
-	bool list = property->kind == KIND_TEXTS || property->kind == KIND_COUNTS || property->kind == KIND_OBJECTS;
-	json_t *schema = property->members ? members_schema(property->members)
-					   : json_pack("{s:s}", "type", types[property->kind]);
-	json_t *values = property->values ? json_array() : NULL;
+	const json_t *all = tools_document(), *name;
+	size_t i;
 
-	for (const char *const *at = property->values; at && *at; at++)
-		json_array_append_new(values, json_string(*at));
-	if (values)
-		json_object_set_new(schema, "enum", values);
-	if (list)
-		schema = json_pack("{s:s, s:o}", "type", "array", "items", schema);
-	if (property->description)
-		json_object_set_new(schema, "description", json_string(property->description));
-	return schema;
+	json_array_foreach(names, i, name)
+	{
+		const char *text = json_string_value(name);
+		const json_t *group = json_object_get(json_object_get(all, "groups"), text);
+
+		if (group)
+			properties_add(properties, group);
+		else
+			json_object_set(properties, text,
+					json_object_get(json_object_get(all, "properties"), text));
+	}
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the table */
-static json_t *members_schema(const struct property *members)
+static json_t *output_schema(const json_t *tool)
 {
 	json_t *properties = json_object();
 
-	for (const struct property *at = members; at->name; at++)
-		json_object_set_new(properties, at->name, property_schema(at));
-	return json_pack("{s:s, s:o}", "type", "object", "properties", properties);
-}
-
-static json_t *output_schema(const struct tool *tool)
-{
-	const struct property *const *at;
-	json_t *properties = json_object();
-
-	tool_for_each(at, tool->properties) json_object_set_new(properties, (*at)->name, property_schema(*at));
+	properties_add(properties, json_object_get(tool, "properties"));
 	return json_pack("{s:s, s:o, s:[s], s:b}", "type", "object", "properties", properties, "required", "ok",
 			 "additionalProperties", 0);
 }
 
-/* What the tool does to existing things. Whether a tool can reach outside its session is not told: only the
- * operator knows that. */
-static json_t *annotations(const struct tool *tool)
+/* Whether a tool can reach outside its session is not told: only the operator knows that. */
+static json_t *annotations(const json_t *tool)
 {
-	json_t *hints =
-		json_pack("{s:s, s:b}", "title", tool->title, "readOnlyHint", (tool->hints & HINT_READ_ONLY) != 0);
+	json_t *hints = json_copy(json_object_get(tool, "annotations"));
 
-	if (tool->hints & (HINT_DESTRUCTIVE | HINT_HARMLESS))
-		json_object_set_new(hints, "destructiveHint", json_boolean(tool->hints & HINT_DESTRUCTIVE));
-	if (tool->hints & HINT_IDEMPOTENT)
-		json_object_set_new(hints, "idempotentHint", json_true());
+	json_object_set(hints, "title", json_object_get(tool, "title"));
 	return hints;
 }
 
-static json_t *tool_json(const struct tool *tool, enum mcp_format format)
+static json_t *tool_json(const json_t *tool, enum mcp_format format)
 {
+	json_t *name = json_object_get(tool, "name"), *description = json_object_get(tool, "description");
+
 	switch (format) {
 	case MCP_OPENAI:
-		return json_pack("{s:s, s:{s:s, s:s, s:o, s:b}}", "type", "function", "function", "name",
-				 tool->name, "description", tool->description, "parameters",
-				 input_schema(tool, true), "strict", 1);
+		return json_pack("{s:s, s:{s:O, s:O, s:o, s:b}}", "type", "function", "function", "name", name,
+				 "description", description, "parameters", input_schema(tool, true), "strict", 1);
 	case MCP_ANTHROPIC:
-		return json_pack("{s:s, s:s, s:o}", "name", tool->name, "description", tool->description,
-				 "input_schema", input_schema(tool, false));
+		return json_pack("{s:O, s:O, s:o}", "name", name, "description", description, "input_schema",
+				 input_schema(tool, false));
 	case MCP_TOOLS:
-		return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "name", tool->name, "title", tool->title,
-				 "description", tool->description, "inputSchema", input_schema(tool, false),
-				 "outputSchema", output_schema(tool), "annotations", annotations(tool));
+		return json_pack("{s:O, s:O, s:O, s:o, s:o, s:o}", "name", name, "title",
+				 json_object_get(tool, "title"), "description", description, "inputSchema",
+				 input_schema(tool, false), "outputSchema", output_schema(tool), "annotations",
+				 annotations(tool));
 	}
 	return NULL;
 }
@@ -115,10 +137,14 @@ static json_t *tool_json(const struct tool *tool, enum mcp_format format)
 json_t *mcp_tools(enum mcp_format format, bool full)
 {
 	json_t *array = json_array();
+	const json_t *tool;
+	size_t i;
 
-	for (const struct tool *tool = tools; tool->name; tool++)
-		if (full || !tool->full)
+	json_array_foreach(json_object_get(tools_document(), "tools"), i, tool)
+	{
+		if (full || !json_is_true(json_object_get(tool, "full")))
 			json_array_append_new(array, tool_json(tool, format));
+	}
 	return array;
 }
 

@@ -1,44 +1,20 @@
-/* The tools: one table, from which descriptions, checks and calls are made. */
+/* The tools: descriptions, checks and calls are made of one table, and of one document that models are shown. */
 #pragma once
 
 #include "engine.h"
 
-#define TOOL_PARAMETERS_MAX 4
-#define TOOL_PROPERTIES_MAX 29
-
-enum tool_hint { HINT_READ_ONLY = 1, HINT_DESTRUCTIVE = 2, HINT_IDEMPOTENT = 4, HINT_HARMLESS = 8 };
-
-struct parameter {
-	const char *name, *type, *description;
-	bool required;
-	bool zero; /* 0 is allowed */
-};
-
-enum kind { KIND_TEXT, KIND_COUNT, KIND_FLAG, KIND_TEXTS, KIND_COUNTS, KIND_OBJECT, KIND_OBJECTS };
-
-/* A member that a result may have. Results have no other members, and only `ok` is in every one. */
-struct property {
-	const char *name;
-	enum kind kind;
-	const char *description;	/* NULL: the name says enough */
-	const struct property *members; /* of an object, or of each object in a list; the last one has no name */
-	const char *const *values;	/* of a text: its only values, ended by NULL; or NULL */
-};
-
 struct tool {
-	const char *name, *title, *description;
-	unsigned hints;
-	bool full; /* not everybody needs this tool */
-	const struct parameter *parameters[TOOL_PARAMETERS_MAX + 1];
-	const struct property *properties[TOOL_PROPERTIES_MAX + 1];
+	const char *name;
 	void (*run)(struct request *request);
 };
 
-/* Loops over the parameters or properties of a tool: up to NULL, or to the end of the array. */
-#define tool_for_each(at, list) for ((at) = (list); (at) < (list) + ARRAY_SIZE(list) && *(at); (at)++)
-
 /* In the order of lists; the last has no name. */
 extern const struct tool tools[];
+
+/* tools.json, read once: parameters and properties by name, groups of properties, and tools; borrowed. */
+const json_t *tools_document(void);
+/* Its description of @tool; borrowed. */
+const json_t *tool_description(const struct tool *tool);
 
 /* The methods. */
 void tools_list(struct request *request);
