@@ -902,7 +902,7 @@ WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 /* ---- router to builder (SOCK_SEQPACKET): one order, then its end of the channel closes ---- */
 
 /* Make a set of packages. packages: the directory of all sets; work: an empty directory for this one. python, uv:
- * as in the settings. base: the set that it grows from. newer: what was published from that time on is not there.
+ * as in the settings. base: the set that it grows from. newer: packages published from that time on are left out.
  * deny: array of patterns. size: that it may have; scarce: because there is no room for more. uid: who does it, 0 =
  * the builder's own user. */
 #define BUILD_FIELDS(F, m)                                                                                         \
@@ -1095,7 +1095,7 @@ WIRE_MESSAGE(files_compared_message, "files_compared", NO_ID, FILES_COMPARED_FIE
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, UINT, cell, OPTIONAL)
 
-/* All that it goes on from is as it was. files: some have just been put there, by nobody in the session. */
+/* All state that it continues from is unchanged. files: some have just been put there, from outside the session. */
 #define SETTLE_FIELDS(F, m) F(m, FLAG, files, OPTIONAL)
 
 /* A spare imports what these ask for of the set at that path. requirements: array of str. */

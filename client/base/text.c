@@ -338,7 +338,7 @@ int write_all(int fd, struct lair_text text)
 }
 
 /* The mode of the descriptor stays, since other processes may share it. Many programs give their children a socket,
- * which is told with each write not to wait. Anything else gets no more than a pipe that has room is sure to
+ * which is written to without waiting. Anything else gets no more than a pipe that has room is sure to
  * take. */
 ssize_t write_some(int fd, const char *data, size_t size)
 {

@@ -1,6 +1,6 @@
 /* Calls that ask to be approved, while a cell runs in the foreground. At a terminal the person is asked, one call
- * after the other; what was typed before the question is no answer to it. Elsewhere it is told who may answer,
- * once. */
+ * after the other; input from before the question is not an answer to it. Elsewhere a line says once who may
+ * answer. */
 #include "run.h"
 
 #include "base/json.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <termios.h>
 
-/* Nobody approves of what is not shown, so much of each value is. */
+/* Only visible values can be approved; so much of each is shown. */
 #define VALUE_MAX 400
 /* Of a call in a line. */
 #define TOLD_SIZE 600
@@ -205,7 +205,7 @@ void approval_begin(struct run *run, const struct lair_waiting *waiting)
 	}
 }
 
-/* ---- calls of somebody else's functions ---- */
+/* ---- calls of other programs' functions ---- */
 
 static bool is_of(const struct lair_waiting *waiting, const struct lair_attach *attach)
 {

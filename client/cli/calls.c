@@ -1,4 +1,4 @@
-/* calls and answer: the calls of functions that wait, and how somebody who does not offer the function answers. */
+/* calls and answer: the calls of functions that wait, and answers by others than the function's provider. */
 #include "calls.h"
 
 #include "base/json.h"
@@ -80,7 +80,7 @@ static bool digits_parse(uint64_t *np, const char *text, const char **endp)
 	return !errno && *np > 0;
 }
 
-/* CELL/N, or N of the running cell: that may be another one than what somebody has seen. */
+/* CELL/N, or N of the running cell: that may be another one than the cell in the list. */
 static bool number_parse(struct lair_answer *answer, const char *text)
 {
 	if (!digits_parse(&answer->number, text, &text))

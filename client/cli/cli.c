@@ -1,4 +1,4 @@
-/* What every verb needs: a handle, a deadline, and one way to say what went wrong, to a person or to a program. */
+/* Common parts of all verbs: a handle, a deadline, and failures told to a person or to a program. */
 #include "cli.h"
 
 #include "base/json.h"

@@ -29,7 +29,7 @@ struct remedy {
 
 #define REMEDIES_MAX 8
 
-/* What an administrator can change, and by which file it is noticed. */
+/* Settings that an administrator can change, and the file that shows each. */
 static const struct {
 	const char *path, *value;
 	struct remedy remedy;
@@ -118,7 +118,7 @@ static bool there(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* Who may make control groups? With systemd: everybody who asks it for a part of version 2. Without systemd: root,
+/* Permission to make control groups. With systemd: every user, by delegation of version 2. Without systemd: root,
  * in a group where laird is alone. With version 1 also a user, beneath directories of the user's own: the process
  * that will start laird, our parent, must be in these. */
 static struct remedy groups_remedy(void)

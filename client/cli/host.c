@@ -45,7 +45,7 @@ static void add(struct host *host, enum host_state state, const char *command, c
 	text_tame(line->text);
 }
 
-/* What the program says, on both its outputs. Returns whether it succeeded in time. */
+/* The output of the program, stdout and stderr. Returns whether it succeeded in time. */
 static bool asked(char *out, size_t size, const char *const argv[])
 {
 	int ends[2], status = 1;

@@ -22,7 +22,7 @@ static int run(const struct cli *cli)
 	return cli->file ? jupyter_run(&options) : cli_usage(cli, "run needs -f FILE, the connection file");
 }
 
-/* What the kernel is to be started with, besides its connection file. */
+/* The arguments of the kernel, besides its connection file. */
 static void arguments_make(const char **arguments, const struct cli *cli, char timeout[static 32])
 {
 	const char *const flags[][2] = {

@@ -91,7 +91,7 @@ static void kitty_show(struct lair_text data, FILE *out)
 	}
 }
 
-/* ---- iTerm, which scales down what is too wide ---- */
+/* ---- iTerm, which scales wide pictures down ---- */
 
 static bool iterm_show(struct lair_text data, FILE *out)
 {

@@ -1,5 +1,5 @@
 /* The verbs that ask about a session, or about code: vars, complete, inspect, history, check. A prompt has the
- * first as its commands. What comes back is text of the session's, shown tame. */
+ * first as its commands. Answers are text of the session's, shown tame. */
 #include "cli.h"
 
 #include "base/json.h"

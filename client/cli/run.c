@@ -286,7 +286,7 @@ static void alive_show(struct run *run, const char *text)
 	run->alive = true;
 }
 
-/* What is done for the cell; whether it is something else than before. */
+/* The work that is done for the cell; returns whether it has changed. */
 static bool doing_note(struct run *run, const struct lair_alive *alive)
 {
 	char doing[sizeof(run->doing)];
@@ -310,7 +310,7 @@ static void cpu_note(struct run *run, const struct lair_alive *alive, char out[s
 	run->last_alive.cpu = alive->cpu;
 }
 
-/* Never over the output of the cell. Without a terminal only what is done for it is said, a line each. */
+/* Never over the output of the cell. Without a terminal only the work that is done for it is shown, a line each. */
 static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
 {
 	char line[sizeof(((struct run *)NULL)->doing) + 3 * HUMAN_SIZE];
@@ -450,7 +450,7 @@ static void on_ask(struct lair_call *call, struct lair_text prompt, bool passwor
 
 	(void)call;
 	alive_erase(run);
-	/* Another client was faster. What is typed already was meant for the question before. */
+	/* Another client was faster. Input so far was meant for the question before. */
 	if (run->asking) {
 		asked(run);
 		(void)tcflush(STDIN_FILENO, TCIFLUSH);

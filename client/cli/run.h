@@ -48,7 +48,7 @@ struct run {
 		double elapsed, cpu;
 	} last_alive;
 	bool alive;	 /* a line on the terminal says that the cell still runs */
-	char doing[200]; /* what is done for the cell, as it was last said; "": nothing is */
+	char doing[200]; /* the work that is done for the cell, as last shown; "": none */
 };
 
 /* Takes SIGINT, SIGTERM and SIGHUP: from now on they arrive only in a run, or on run->signals. Returns 0 or
@@ -98,5 +98,5 @@ void approval_ask(struct run *run);
 void approval_repeat(struct run *run);
 /* Something else is asked. */
 void approval_put_off(struct run *run);
-/* What was typed; absent: nothing more will be. */
+/* A line of input; absent: its end. */
 void approval_answer(struct run *run, struct lair_text line);

@@ -1,4 +1,4 @@
-/* save, load and saves, and what is said of a session that came back, or did not. */
+/* save, load and saves, and the notes on loaded variables. */
 #include "cli.h"
 
 #include "base/result.h"

@@ -4,7 +4,7 @@
 #include "serve/doors.h"
 #include "serve/serve.h"
 
-/* One without claims takes what it has a route for. */
+/* A door without claims takes requests for which it has a route. */
 static const struct door *const doors[] = {&e2b_door, &mcp_door, &plain_door, &native_door, &dashboard_door, NULL};
 
 int verb_serve(struct cli *cli)

@@ -63,7 +63,7 @@ static const char *checkpoints_text(char *out, size_t size, const struct lair_se
 	return out;
 }
 
-/* What the session uses, and how much it may use. */
+/* The usage and the limits of the session. */
 static void limits_print(const struct lair_session *session)
 {
 	char text[OF_LIMIT_SIZE], idle[HUMAN_SIZE] = "none", hard[HUMAN_SIZE] = "none", cell[HUMAN_SIZE] = "none";

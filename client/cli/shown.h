@@ -11,7 +11,7 @@ void shown_save(const struct cli *cli, struct lair_items data);
 /* One line on stderr for each note of the result, or of a result with those fields of another answer. */
 enum {
 	NOTICE_PROMPT = 1,   /* at a prompt: output is shown as it comes, and files are listed */
-	NOTICE_SCRIPTED = 2, /* what was blocked is not told: the script prints it */
+	NOTICE_SCRIPTED = 2, /* without refusals: the script prints them */
 };
 void result_notice(const struct lair_result *result, int flags);
 /* The result for a program. Other doors tell no settings. The caller's; NULL without memory. */

@@ -101,7 +101,7 @@ static int parameter_parse(struct signature *signature, json_t *schema, const ch
 	return r;
 }
 
-/* What is between brackets, and the closing one. */
+/* The text between brackets, and the closing one. */
 static int parameters_parse(struct signature *signature, json_t *schema, const char **atp, char why[static 256])
 {
 	int r = 0;

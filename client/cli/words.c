@@ -1,4 +1,4 @@
-/* What may come next on a command line, for the completion of shells: one candidate a line, a tab and what it is.
+/* Completion for shells: one candidate a line, a tab and its description.
  * The line :files stands for the names of files. The shells are told nothing of errors: nobody has asked for a
  * command to be run. */
 #include "cli.h"
@@ -8,7 +8,7 @@
 #define FILES ":files"
 
 struct line {
-	char **words; /* after the program's name; the last is the one that is not whole yet */
+	char **words; /* after the program's name; the last is incomplete */
 	int n;
 	const struct verb *verb;
 	bool unknown;	    /* there is no such verb */
@@ -128,7 +128,7 @@ static void checkpoints_offer(struct cli *cli, const struct line *line)
 	}
 }
 
-/* What a word of the usage, or of a flag's help, stands for. */
+/* The candidates for a word of the usage, or of a flag's help. */
 static void kind_offer(struct cli *cli, const struct line *line, const char *kind)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(choices); i++)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of one message of a session: what is to go into a process. */
+/* The input of a process, in one message. */
 #define INPUT_PIECE ((size_t)48 << 10)
 
 static json_t *command_given(const struct sandbox *sandbox, const json_t *asked)

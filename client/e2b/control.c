@@ -1,4 +1,4 @@
-/* What E2B's control plane does with one sandbox, by its id. */
+/* E2B's control plane: requests about one sandbox, by its id. */
 #include "e2b.h"
 
 #include <math.h>
@@ -126,7 +126,7 @@ static void connect_found(struct exchange *exchange)
 		answer_json(exchange, paused ? 201 : 200, sandbox_document(sandbox));
 		return;
 	}
-	/* laird has ended it meanwhile. It is opened anew, and what was saved comes back. */
+	/* laird has ended it meanwhile. It is opened anew, and its saved variables are loaded. */
 	exchange->call = lair_call_free(exchange->call);
 	reopen(exchange);
 }
@@ -151,11 +151,11 @@ void timeout_begin(struct exchange *exchange)
 
 static void kill_done(struct exchange *exchange)
 {
-	/* If there is none any more, that is what was asked for. */
+	/* If it has ended already, that is a success. */
 	answer_empty(exchange, 204);
 }
 
-/* Whoever has the answer does not find it any more: so laird's is waited for. */
+/* Once answered, the sandbox cannot be found any more: so laird's answer is waited for. */
 static void kill_found(struct exchange *exchange)
 {
 	struct sandbox *sandbox = sandbox_of(exchange);
@@ -204,7 +204,7 @@ void pause_begin(struct exchange *exchange)
 	control(exchange, pause_found);
 }
 
-/* What is asked for a time is told as E2B does it: of some seconds before and after, too. */
+/* As with E2B, a request for one time gets the seconds before and after it, too. */
 static bool metrics_wanted(const struct exchange *exchange, double now)
 {
 	const char *from = exchange_query(exchange, "start"), *to = exchange_query(exchange, "end");

@@ -40,7 +40,7 @@ static const char *template_of(const json_t *asked)
 	return template && *template ? template : TEMPLATE;
 }
 
-/* E2B's own templates are the profile for those who name none. */
+/* E2B's own templates mean the default profile. */
 static bool template_is_usual(const char *template)
 {
 	return strcmp(template, "base") == 0 || strncmp(template, "code-interpreter", 16) == 0;

@@ -59,7 +59,7 @@ static const char *key_of(const struct exchange *exchange)
 	return value + 7;
 }
 
-/* The token of a sandbox is for what is done in that one; what is done with sandboxes needs the key. */
+/* The token of a sandbox is for requests in that one; requests about sandboxes need the key. */
 static struct tenant *asker(const struct exchange *exchange)
 {
 	struct tenant *tenant = is_control(exchange) ? NULL : sandbox_asker(exchange);

@@ -38,7 +38,7 @@ struct sandbox {
 	char token[ACCESS_SIZE];
 };
 
-/* What every exchange with a sandbox begins its state with. */
+/* The beginning of the state of every exchange with a sandbox. */
 struct work {
 	struct sandbox *sandbox;
 	handler *then, *after;
@@ -67,7 +67,7 @@ bool e2b_body(struct exchange *exchange, struct lair_text body, json_t **documen
 /* ---- sandboxes.c ---- */
 
 #define TEMPLATE "code-interpreter-v1"
-/* How often laird is told that a sandbox is in use. */
+/* How often laird gets a sign that a sandbox is in use. */
 #define STAY_SECONDS 60.0
 
 struct e2b {
@@ -99,14 +99,14 @@ void sandboxes_close(struct server *server);
 void call_forget(struct lair_call *call, int started);
 /* End a session of it, and forget the answer. */
 void sandbox_end_branch(struct sandbox *sandbox, const char *session);
-/* End the session and its branches, also those that an earlier server has made; and forget what was saved. */
+/* End the session and its branches, also those that an earlier server has made; and delete its saved variables. */
 void sandbox_end_sessions(struct tenant *tenant, const char *session);
 
 /* ---- entry.c ---- */
 
 /* Whose sandbox's request this is: by its token, or by the signature in its query. */
 struct tenant *sandbox_asker(const struct exchange *exchange);
-/* Give the exchange a state of @size bytes, which begins with struct work, and go on with @then when its sandbox is
+/* Give the exchange a state of @size bytes, which begins with struct work, and run @then when its sandbox is
  * found. Otherwise it is answered. */
 void sandbox_enter(struct exchange *exchange, size_t size, handler *then);
 struct sandbox *sandbox_of(const struct exchange *exchange);
@@ -125,7 +125,7 @@ bool branch_is_there(const struct lair_call *call);
 
 /* ---- documents.c ---- */
 
-/* What create and connect answer. */
+/* The answer of create and connect. */
 json_t *sandbox_document(const struct sandbox *sandbox);
 json_t *sandbox_info(const struct sandbox *sandbox);
 json_t *date_document(double when);
@@ -184,7 +184,7 @@ struct envelope {
 
 #define ENVELOPE_MAX ((size_t)16 << 20)
 
-/* Add what has come. Returns 0, -ENOMEM, or -E2BIG. */
+/* Add a piece of the body. Returns 0, -ENOMEM, or -E2BIG. */
 int envelope_add(struct envelope *envelope, const char *data, size_t size);
 /* The next message, new, if it is there as a whole: 0; -EAGAIN if not; -EBADMSG: it is none. *endp: it is the last,
  * and no message. */
@@ -239,7 +239,7 @@ void staged_remove(const struct work *work, const char *name);
 /* A cell of the branch for files; *callp is its call. */
 int files_cell(struct sandbox *sandbox, struct lair_call **callp, const char *branch, const char *call,
 	       json_t *asked);
-/* What such a cell says: true if it is done; otherwise it is answered. */
+/* The outcome of such a cell: true if it is done; otherwise the exchange is answered. */
 bool staged_well(struct exchange *exchange);
 
 /* ---- download.c, upload.c, filesystem.c ---- */
@@ -258,9 +258,9 @@ char *path_whole(const struct sandbox *sandbox, const char *path);
 /* The metadata that an upload brings, new and maybe empty; false after it has been answered, since it is too much.
  */
 bool mark_asked(struct exchange *exchange, json_t **markp);
-/* The file has been written, with this metadata. Returns what is kept of it, borrowed, or NULL. */
+/* The file has been written, with this metadata. Returns the kept part of it, borrowed, or NULL. */
 const json_t *mark_set(struct sandbox *sandbox, const char *path, json_t *mark);
-/* What has one of these paths is there now; @to NULL: it is removed. */
+/* The file @from is at @to now; @to NULL: it is removed. */
 void marks_move(struct sandbox *sandbox, const char *from, const char *to);
 /* Add to what the session says of a file. */
 void mark_show(const struct sandbox *sandbox, json_t *entry);

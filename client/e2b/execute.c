@@ -88,7 +88,7 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 		output_line(run->exchange, stream, data);
 }
 
-/* What only a notebook can do something with. */
+/* Forms that are of use to a notebook only. */
 static bool is_notice(struct lair_items bundle)
 {
 	struct lair_data item;

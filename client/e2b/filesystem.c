@@ -1,4 +1,4 @@
-/* What envd does with paths: each call is a short cell in the branch that is for this, so paths mean what they mean
+/* envd's calls about paths: each call is a short cell in the branch that is for this, so paths mean what they mean
  * in the session, and its cage decides. */
 #include "e2b.h"
 
@@ -60,7 +60,7 @@ char *path_whole(const struct sandbox *sandbox, const char *path)
 	return asprintf(&whole, HOME "/%s", inside) < 0 ? NULL : whole;
 }
 
-/* Adds what is known of files here alone, and follows what has been done with them. */
+/* Adds the metadata of files, which only we have, and follows their changes. */
 static void marks_follow(struct exchange *exchange, const json_t *done)
 {
 	struct work *work = exchange->state;

@@ -79,7 +79,7 @@ static double date_of(const char *text)
 	return when;
 }
 
-/* As exactly as it is told when it began. */
+/* As exact as its time of beginning in the list. */
 static bool is_late(const struct sandbox *sandbox, const char *after)
 {
 	return floor(sandbox->started * 1000) >= floor(date_of(after) * 1000 + 0.5);

@@ -31,7 +31,7 @@ static enum MHD_Result mark_read(void *userdata, enum MHD_ValueKind kind, const 
 		key[n++] = (char)(*name >= 'A' && *name <= 'Z' ? *name - 'A' + 'a' : *name);
 	key[n] = '\0';
 	reading->size += n + (*name ? MARK_MAX : 0) + (value ? strlen(value) : 0);
-	/* What is no text is left out. */
+	/* A value that is not text is left out. */
 	(void)json_object_set_new(reading->mark, key, json_string(value ? value : ""));
 	return MHD_YES;
 }

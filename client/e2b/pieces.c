@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 #define FORM_BUFFER 4096
-/* What inflateInit2 takes for "gzip alone, with as much to look back at as there may be". */
+/* For inflateInit2: gzip alone, with the largest window. */
 #define GZIP_WINDOW (16 + MAX_WBITS)
 
 static void fail(struct pieces *pieces, int error)

@@ -22,7 +22,7 @@ struct pieces {
 	struct z_stream_s *packed;
 	const char *path; /* of the query: it holds for each file of a form; or NULL */
 	size_t files;
-	bool waits; /* what was added has more in it than had room */
+	bool waits; /* the added data has more in it than had room */
 	bool over, unpacked;
 	/* 0, -ENOMEM, -EINVAL: no file, or one without a path; -E2BIG: too many files; -EBADMSG: not packed as it
 	 * says. */
@@ -33,7 +33,7 @@ struct pieces {
 void pieces_of_form(struct pieces *pieces, struct MHD_Connection *http, const char *path);
 /* The body is one file; @packed: with gzip. */
 void pieces_of_file(struct pieces *pieces, const char *path, bool packed);
-/* Add what has come. Returns how much of it was taken. What is packed is unpacked until a piece is full: if
+/* Add a piece of the body. Returns how much of it was taken. Packed data is unpacked until a piece is full: if
  * pieces->waits then, more comes with the next, even without data. */
 size_t pieces_add(struct pieces *pieces, const char *data, size_t size);
 /* That was all. */

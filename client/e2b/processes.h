@@ -1,4 +1,4 @@
-/* Commands and watchers, and the streams that listen to them. A command goes on without any. */
+/* Commands and watchers, and the streams that listen to them. A command runs on without any. */
 #pragma once
 
 #include "e2b.h"
@@ -26,7 +26,7 @@ struct process {
 	json_t *early; /* what it wrote before its number was known: the SDKs want that first */
 	uint64_t pid, looks;
 	double deadline; /* on our clock; it holds also if nobody listens any more */
-	char *line;	 /* of a watcher: what has come of one */
+	char *line;	 /* of a watcher: the beginning of one */
 	size_t line_size;
 	bool pty, watches, watching, asks, ending;
 };
@@ -61,7 +61,7 @@ struct process *process_find(const struct sandbox *sandbox, const json_t *asked)
 
 /* ---- commands.c ---- */
 
-/* What a request says is to go into it. */
+/* Write the input of a request into it. */
 bool process_input(struct process *process, const json_t *asked);
 
 /* ---- watchers.c ---- */

@@ -1,10 +1,10 @@
-/* What a cell shows, as E2B has it: by short names instead of MIME types. */
+/* Displays and values, as E2B has them: by short names instead of MIME types. */
 #include "e2b.h"
 
 #include "base/json.h"
 #include "base/text.h"
 
-/* What else has such a type is for notebooks. */
+/* Other forms of such types are for notebooks. */
 #define OWN "application/vnd.lair."
 
 static const struct {
@@ -32,7 +32,7 @@ static const char *name_of(const char *type)
 	return NULL;
 }
 
-/* Of a text in quotes E2B tells what is between them. */
+/* E2B gives a text without its quotes. */
 static json_t *unquoted(const json_t *text)
 {
 	const char *data = json_string_value(text);

@@ -146,7 +146,7 @@ void sandbox_kill(struct server *server, struct sandbox *sandbox)
 	sandbox_drop(server, sandbox);
 }
 
-/* Its variables are saved, so that they come back if laird ends it meanwhile. */
+/* Its variables are saved, and are loaded again if laird ends it meanwhile. */
 static void sandbox_pause(struct sandbox *sandbox)
 {
 	struct lair_call *call = NULL;

@@ -85,7 +85,7 @@ static void on_gone(struct exchange *exchange)
 	struct process *process = stream->process;
 
 	stream_leave(stream);
-	/* A command goes on, and may be listened to again; nobody else could hear this watcher. */
+	/* A command runs on, and may get listeners again; a watcher cannot. */
 	if (process && process->watches && !process->events)
 		process_kill(process);
 }

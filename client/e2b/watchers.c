@@ -36,7 +36,7 @@ static void watch_said(struct process *process, const json_t *said)
 	} else if (json_object_get(said, "watching")) {
 		process->watching = true;
 		if (process->events && process->streams) {
-			/* The one who asked for the watcher gets its name. */
+			/* The client that asked for the watcher gets its name. */
 			struct stream *asker = process->streams;
 
 			stream_leave(asker);

@@ -32,7 +32,7 @@
 /* How long the first answer waits for the session, which says the version of Python. */
 #define PYTHON_WAIT 1.0
 #define PYTHON_POLL_MS 20
-/* What a daemon has for the end of a session, when the kernel ends. */
+/* The daemon's time for the end of a session, when the kernel ends. */
 #define END_PATIENCE 4.0
 #define STAY_SELDOM 60.0
 /* When to look again for room for messages that wait. */
@@ -280,7 +280,7 @@ static void session_met(struct bridge *bridge, const struct lair_session *sessio
 	keep_notices(bridge, session);
 }
 
-/* Who can connect may make ZeroMQ keep frames of a message that never ends. Then this process dies, not the host.
+/* A client may make ZeroMQ keep frames of a message that never ends. Then this process dies, not the host.
  */
 static void memory_limit(struct bridge *bridge)
 {
@@ -540,7 +540,7 @@ void job_add(struct bridge *bridge, struct job *job, const struct handler *handl
 	bridge->n_waiting++;
 }
 
-/* What nobody has signed, and what nobody knows, is dropped: there is no answer to it. */
+/* Unsigned and unknown messages are dropped, without an answer. */
 static void job_take(struct bridge *bridge, enum channel channel, struct frames *frames)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -586,7 +586,7 @@ void bridge_receive(struct bridge *bridge)
 	channel_receive(bridge, CHANNEL_STDIN);
 }
 
-/* Who subscribes is told so: then the client knows that nothing more is lost. */
+/* A subscriber gets a welcome: then it knows that nothing more is lost. */
 static void subscriptions_take(struct bridge *bridge)
 {
 	struct frames frames = {.items = NULL};
@@ -609,7 +609,7 @@ static void subscriptions_take(struct bridge *bridge)
 
 /* ---- the loop ---- */
 
-/* What an earlier kernel has left waits until somebody listens. */
+/* The cell of an earlier kernel waits until a client listens. */
 static bool is_due(const struct bridge *bridge)
 {
 	const struct job *first = bridge->first;
@@ -755,7 +755,7 @@ static void session_of_path(struct bridge *bridge, const char *path)
 	(void)session_named(bridge, "notebook:", name);
 }
 
-/* A kernel that is started again with the same connection file goes on in the same session. */
+/* A kernel that is started again with the same connection file continues the same session. */
 static void session_choose(struct bridge *bridge, const json_t *connection)
 {
 	const char *path = getenv("JPY_SESSION_NAME");
@@ -840,7 +840,7 @@ static int bridge_init(struct bridge *bridge, const struct jupyter_options *opti
 	return r ? fail(why, r) : 0;
 }
 
-/* The answers to what was asked are dropped; the daemon goes on. */
+/* Answers that are not there yet are dropped; the daemon lives on. */
 static void bridge_deinit(struct bridge *bridge)
 {
 	output_flush(bridge);

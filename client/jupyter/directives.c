@@ -1,5 +1,5 @@
-/* What no other kernel has: a cell that is one of these lines goes to laird instead of the interpreter, since it is
- * about the session's states. */
+/* Directives: a cell that is one of these lines goes to laird instead of the interpreter, since it is about the
+ * session's states. */
 #include "bridge.h"
 
 #include "base/text.h"
@@ -202,7 +202,7 @@ static void branch_begin(struct job *job)
 	job_wait(job, lair_branch(lair_of(job), &job->call, &branch), branch_done);
 }
 
-/* ---- what has changed ---- */
+/* ---- differences ---- */
 
 static void say_variable(struct job *job, const struct lair_variable_difference *it)
 {

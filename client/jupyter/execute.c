@@ -1,5 +1,5 @@
-/* Cells: what they print and show goes out as it comes, and what they ask comes back. While one runs, a file beside
- * the connection file says which, so that the next kernel of the session can go on with it. */
+/* Cells: their output goes out as it comes, and answers to their questions come in. While one runs, a file beside
+ * the connection file names it, so that the next kernel of the session can resume it. */
 #include "bridge.h"
 
 #include "base/json.h"
@@ -40,7 +40,7 @@ static struct lair_text stream_written(struct gathered *gathered, size_t size)
 	return (struct lair_text){.data = gathered->written, .size = n};
 }
 
-/* What is left is the beginning of a character, and waits for its end. */
+/* The rest is the beginning of a character, and waits for its end. */
 static void gathered_send(struct bridge *bridge, size_t size)
 {
 	struct gathered *gathered = &bridge->gathered;
@@ -231,7 +231,7 @@ static void execute_succeed(struct job *job)
 	job_reply(job, reply);
 }
 
-/* What its client has sent by now on top of a cell that fails is not run. Other clients did not mean that cell. */
+/* Cells that its client has sent behind a cell that fails are not run. Cells of other clients are. */
 static void behind_abort(const struct job *job)
 {
 	const char *client = message_text(job_header(job), "session");
@@ -499,7 +499,7 @@ static void outstanding_begin(struct job *job)
 		.userdata = job,
 	};
 
-	/* Whoever has seen the beginning sees it again. */
+	/* A client that has seen the beginning gets it again. */
 	publish(bridge, (struct outgoing){.type = "clear_output",
 					  .content = json_pack("{s:b}", "wait", 1),
 					  .parent = job_header(job)});
@@ -531,7 +531,7 @@ void outstanding_take_up(struct bridge *bridge)
 
 /* ---- comms ---- */
 
-/* What the session needs to know of a message, in the place of code. New. */
+/* A message for the session, in the place of code. New. */
 static char *message_packed(const struct job *job)
 {
 	const struct message *message = &job->message;

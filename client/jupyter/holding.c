@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define PATIENCE 5.0
-/* Clients may go on to ask meanwhile, and each answer is told to everybody. */
+/* Clients may send requests meanwhile, and each answer is published. */
 #define SIZE_MAX_HELD ((size_t)64 << 20)
 
 /* The message that is being put together, if it waits. */
@@ -47,7 +47,7 @@ void iopub_send(struct bridge *bridge, struct lair_text frame, bool more)
 	holding->within = more;
 }
 
-/* Returns 0, or -EAGAIN if somebody has no room. */
+/* Returns 0, or -EAGAIN if a client has no room. */
 static int first_send(struct bridge *bridge)
 {
 	struct holding *holding = &bridge->holding;

@@ -61,7 +61,7 @@ static unsigned long escaped_at(const char *at, const char *end)
 	return strtoul(digits, NULL, 16);
 }
 
-/* Browsers send halves of a surrogate pair, if somebody has cut a text there. jansson refuses them. */
+/* Browsers send halves of a surrogate pair, if a text was cut there. jansson refuses them. */
 static void surrogates_mend(char *at, const char *end)
 {
 	while ((at = memchr(at, '\\', (size_t)(end - at)))) {

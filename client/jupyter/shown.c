@@ -1,4 +1,4 @@
-/* What cells show, and the words for how they have ended. */
+/* Displays of cells, and notes on their ends. */
 #include "bridge.h"
 
 #include "base/json.h"
@@ -46,7 +46,7 @@ static size_t buffers_cut(struct lair_text buffers[static BUFFERS_MAX], const js
 	return n;
 }
 
-/* A session may say anything. Only what comms say goes on. */
+/* Notices of a session are untrusted. Only messages of comms are passed on. */
 static void comm_tell(struct job *job, const json_t *notice, struct lair_text binary)
 {
 	static const char *const types[] = {"comm_open", "comm_msg", "comm_close"};
@@ -163,7 +163,7 @@ void show_display(struct job *job, const struct lair_display *display)
 					       .parent = job_header(job)});
 }
 
-/* ---- what is said beside the output ---- */
+/* ---- notes ---- */
 
 void line_show(struct job *job, enum lair_stream stream, const char *format, ...)
 {
@@ -189,7 +189,7 @@ static const struct note_style style = {
 								 */
 };
 
-/* What belongs into the traceback, if there is one, or all else. */
+/* The notes that belong into the traceback, if there is one; or all others. */
 static struct note_style style_of(bool traceback)
 {
 	struct note_style part = style;

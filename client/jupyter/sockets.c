@@ -5,7 +5,7 @@
 #include <zmq.h>
 
 #define LINGER_MS 1000
-/* So many messages wait for a client that does not read; output comes in pieces of 64 KiB. What comes then waits in
+/* So many messages wait for a client that does not read; output comes in pieces of 64 KiB. Later messages wait in
  * the bridge, which reads no more from the daemon. */
 #define QUEUE 64
 /* As many replies as there may be requests. */
@@ -68,7 +68,7 @@ static int options_set(void *socket, enum channel channel, const json_t *connect
 		r = set(socket, ZMQ_SNDHWM, channel == CHANNEL_IOPUB ? QUEUE : REPLIES);
 	if (!r)
 		r = curve_set(socket, connection);
-	/* A client that connects again under its name gets what is sent to that name. */
+	/* A client that connects again under its name gets the messages to that name. */
 	if (!r && kinds[channel].type == ZMQ_ROUTER)
 		r = set(socket, ZMQ_ROUTER_HANDOVER, 1);
 	if (!r && channel == CHANNEL_IOPUB)

@@ -1,5 +1,5 @@
 /* The calls that cells make of functions of this program. Each is in the list of its exec from its first event
- * until the daemon has taken its answer. After a new connection the daemon puts what is out once more; what is in
+ * until the daemon has taken its answer. After a new connection the daemon sends open calls once more; a call in
  * the list is not given to the program again, and its answer, if there is one, is a request that resume.c sends
  * again. */
 #include "calling.h"

@@ -1,5 +1,5 @@
 /* copy_to_sandbox: the daemon reads files of the host, if the session's profile allows it. This file only
- * decides what is asked for next. A directory is walked, and each file is as many requests as it has pieces. */
+ * decides on the next request. A directory is walked, and each file is as many requests as it has pieces. */
 #include "tools.h"
 
 #include "base/json.h"
@@ -14,7 +14,7 @@
 /* The paths of the walk are relative to both @source and @dest; "" is these themselves. */
 struct copy {
 	struct walk walk;
-	struct walk_entry entry; /* the one that is copied now */
+	struct walk_entry entry; /* is copied now */
 	char *source, *dest;
 	uint64_t after, transfer;
 	uint64_t n_entries, n_files, n_skipped, size;

@@ -200,7 +200,7 @@ static void ask_client(struct request *request, const json_t *asking)
 						 elicitation(asking, false)));
 }
 
-/* Whoever waits for this cell is told soon. */
+/* Requests that wait for this cell are answered soon. */
 static void waiters_hurry(const struct engine *engine, const char *key)
 {
 	for (struct request *it = engine->requests; it; it = it->next)

@@ -1,5 +1,5 @@
-/* The text for a model before it calls anything: how sessions work, and on request what is in them. A cell finds
- * that out, in a session of its own: nobody else knows what its profile has made of it. */
+/* The text for a model before it calls anything: how sessions work, and on request their content. A cell finds
+ * that out, in a session of the profile. */
 #include "instructions.h"
 
 #include "base/json.h"

@@ -49,7 +49,7 @@ struct run_work {
 	double started, sent, progress; /* when the cell began; when progress was last sent; its last number */
 	char pending[PENDING_SIZE];	/* output that was not sent yet, or only the end of it */
 	size_t n_pending;
-	char doing[200]; /* what was last said to be done for the cell */
+	char doing[200]; /* the work for the cell, as last reported */
 };
 
 static void due_set(struct request *request)
@@ -74,7 +74,7 @@ static void progress_send(struct request *request, json_t *message)
 		json_decref(message);
 		return;
 	}
-	/* The number has to grow each time, even if the clock stands still. */
+	/* The number has to grow each time, even if the clock does not. */
 	run->progress = fmax(run->progress + 1e-3, round((run->sent - run->started) * 1e3) / 1e3);
 	request_tell(request, rpc_notification("notifications/progress",
 					       json_pack("{s:O, s:f, s:o}", "progressToken", request->token,
@@ -132,7 +132,7 @@ static void page_add(struct request *request, uint64_t at, struct lair_text data
 	due_set(request);
 }
 
-/* What was printed meanwhile the daemon does not keep all of. */
+/* The daemon does not keep all output. */
 static void seen_add(struct seen *seen, enum lair_stream stream, uint64_t at, struct lair_text data)
 {
 	struct excerpt *excerpt = stream == LAIR_STDOUT ? &seen->out : &seen->err;
@@ -170,7 +170,7 @@ static void on_output(struct lair_call *call, enum lair_stream stream, struct la
 	}
 }
 
-/* What is done for the cell, whenever that changes: its packages come. */
+/* The work that is done for the cell, whenever that changes: its packages come. */
 static void on_alive(struct lair_call *call, const struct lair_alive *alive, void *userdata)
 {
 	struct request *request = userdata;
@@ -216,7 +216,7 @@ static json_t *handle_of(const struct request *request, const struct lair_call *
 	return json_text(lair_text(text ? text : ""));
 }
 
-/* @more: it may go on. */
+/* @more: there may be another page. */
 static void page_reply(struct request *request, bool more)
 {
 	struct run_work *run = request->work;
@@ -267,7 +267,7 @@ static void on_due(struct request *request)
 	if (clock_seconds() < run->answer_due) {
 		hear(request);
 	} else if (clock_seconds() < run->patient_until && !run->page_full && !functions_asking(request)) {
-		/* What asked has its answer meanwhile. */
+		/* The call that asked has its answer meanwhile. */
 		run->answer_due = run->patient_until;
 		due_set(request);
 	} else if (run->paging)
@@ -298,7 +298,7 @@ static void run_free(void *work)
 	free(run);
 }
 
-/* What a one-shot without a name would tell. */
+/* The result as that of a one-shot without a name. */
 static void once_tell(struct lair_result *cell)
 {
 	cell->session.data = NULL;

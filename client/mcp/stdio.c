@@ -89,7 +89,7 @@ static void input_lines(struct stdio *stdio)
 	}
 }
 
-/* Nobody reads any more, or a signal tells us to end. That is no error, but nobody waits for answers any more. */
+/* Nobody reads any more, or a signal tells us to end. That is not an error; answers are not needed any more. */
 static void client_gone(struct stdio *stdio)
 {
 	outbox_deinit(&stdio->outbox);

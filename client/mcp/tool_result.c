@@ -283,7 +283,7 @@ static void add_handle(json_t *structured, const struct seen *seen)
 	tell_pieces(structured, seen, &seen->err, "stderr", seen->printed.err, " and of_stderr");
 }
 
-/* How somebody can answer: on the command line, under the key of the cell. */
+/* How a person can answer: on the command line, under the key of the cell. */
 static void tell_asking(json_t *structured, json_t *asking, const char *key)
 {
 	json_t *sentence;

@@ -37,7 +37,7 @@ static void add(crypto_generichash_state *state, struct lair_text text)
 	(void)crypto_generichash_update(state, (const unsigned char *)text.data, text.size);
 }
 
-/* What there is, and a text that is another when that is another. */
+/* The waiting calls, and a text that changes with them. */
 static json_t *calls_document(const struct exchange *exchange, char seen[static SEEN_SIZE])
 {
 	const struct lair_waiting_list *list = lair_waiting_list(exchange->call);
@@ -110,7 +110,7 @@ static void on_turn(struct lair_call *call, void *userdata)
 		watch(tenant);
 }
 
-/* What is listed after this has begun is no older than its turn. */
+/* A list that is made after this has begun is no older than its turn. */
 static void watch(struct tenant *tenant)
 {
 	if (!tenant->watch && lair_watch_calls(tenant->lair, &tenant->watch, tenant->turn, WATCH_SECONDS) == 0)

@@ -16,10 +16,10 @@
 #define SILENCE 15.0
 /* The requests of a tenant wait so long for a client that does not read. */
 #define PATIENCE 0.25
-/* A cell whose events somebody gets: the state of its exchange. */
+/* A cell whose events a client gets: the state of its exchange. */
 struct watching {
 	struct follower follower; /* of a feed that many may follow; or it has a call of its own, exchange->call */
-	struct lair_point at;	  /* what has come */
+	struct lair_point at;	  /* the output so far */
 	const char *session;	  /* of the exchange, in laird; NULL: a one-shot */
 	char key[KEY_SIZE];	  /* "": not known */
 	bool asks, inputs;
@@ -32,7 +32,7 @@ bool profile_of(struct exchange *exchange, const char *profile, const char **pro
 {
 	const struct tenant *tenant = exchange->tenant;
 
-	/* The first that it may name is what it gets if it names none. */
+	/* The first that it may name is its default. */
 	*profilep = profile || !tenant->profiles ? profile : tenant->profiles[0];
 	if (!profile || tenant_may(tenant, profile))
 		return true;
@@ -95,7 +95,7 @@ static void events_begin(struct exchange *exchange)
 	exchange_alarm(exchange, SILENCE, on_silence);
 }
 
-/* Where to go on from, in Last-Event-ID. */
+/* Where to resume, in Last-Event-ID. */
 static void point_text(char out[static 96], const struct exchange *exchange)
 {
 	const struct watching *watching = exchange->state;
@@ -106,7 +106,7 @@ static void point_text(char out[static 96], const struct exchange *exchange)
 		 at.err - MIN(at.err, watching->rests[LAIR_STDERR].size), at.displays);
 }
 
-/* What had no room is told before what has. Returns whether there is some. */
+/* A gap is reported before the next event. Returns whether there is room. */
 static bool gap_tell(struct exchange *exchange)
 {
 	struct watching *watching = exchange->state;
@@ -391,7 +391,8 @@ char **environment_of(const json_t *env, bool *badp)
 	return list;
 }
 
-/* What the cell may call, as the body says. A schema is a document there and text for laird: *textsp owns these. */
+/* The functions that the cell may call, of the body. A schema is a document there and text for laird: *textsp owns
+ * these. */
 static struct lair_function *functions_of(const json_t *list, char ***textsp)
 {
 	size_t n = json_array_size(list), i;
@@ -468,7 +469,7 @@ static bool exec_watch(struct exchange *exchange, struct lair_exec *exec)
 	return true;
 }
 
-/* The cell may ask, and waits until somebody watches who answers. */
+/* The cell may ask, and waits until a client watches that answers. */
 static void on_ask_unwatched(struct lair_call *call, struct lair_text prompt, bool password, void *userdata)
 {
 	(void)call;

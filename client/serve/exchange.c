@@ -29,7 +29,7 @@
  * all: laird would close a connection that is not read for 30. */
 #define FLOW_MARK ((size_t)1 << 20)
 #define FLOW_SECONDS 20.0
-/* on_room is called when less than this is left, and the flow goes on. */
+/* on_room is called when less than this is left, and the flow resumes. */
 #define ROOM_MARK ((size_t)256 << 10)
 #define PROBLEM_SIZE 1024
 
@@ -182,7 +182,7 @@ void exchange_alarm(struct exchange *exchange, double seconds, handler *fn)
 		exchange->server->next_tick = MIN(exchange->server->next_tick, exchange->alarm);
 }
 
-/* ---- what was asked ---- */
+/* ---- the request ---- */
 
 const char *exchange_path(const struct exchange *exchange, const char *name)
 {
@@ -561,7 +561,7 @@ static ssize_t stream_read(void *userdata, uint64_t at, char *to, size_t size)
 		return stream_read(userdata, at, to, size);
 	if (exchange->ended)
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	/* What was allocated for a flood is not kept for the silence after it. */
+	/* The memory for a flood is not kept for the silence after it. */
 	freep(&exchange->out);
 	exchange->server->streams -= exchange->out_allocated;
 	exchange->out_allocated = 0;

@@ -3,7 +3,7 @@
  * laird reports a cell to few requests only, and it also answers a request that nobody wants any more. So a feed
  * stays as long as its cell, even if nobody follows. A stream that comes later has missed something. Then the feed
  * asks laird once to repeat it, from the earliest point that any stream needs. The repetition comes on the same
- * connection, behind what is on its way. Output that begins before the end of what the feed has had is repeated,
+ * connection, behind the output that is on its way. Output that begins before the end of the feed's is repeated,
  * and goes to the streams that are behind; all else is new, and goes to the others. No stream gets anything twice.
  */
 #include "feeds.h"
@@ -19,7 +19,7 @@ struct feed {
 	char *session, *key; /* NULL: none */
 	uint64_t cell;
 	bool heard;			   /* laird has told something of it */
-	uint64_t from[N_FEED], at[N_FEED]; /* where it began, and the end of what it has had */
+	uint64_t from[N_FEED], at[N_FEED]; /* where it began, and the end of its output so far */
 };
 
 /* ---- who follows ---- */
@@ -34,7 +34,8 @@ static struct lair_point point_of(const uint64_t at[static N_FEED])
 	return (struct lair_point){.out = at[FEED_STDOUT], .err = at[FEED_STDERR], .displays = at[FEED_DISPLAYS]};
 }
 
-/* One repetition at a time. If it cannot be sent, those who are behind ask themselves when the cell has ended. */
+/* One repetition at a time. If it cannot be sent, followers that are behind ask themselves when the cell has ended.
+ */
 static void repeat(struct feed *feed)
 {
 	uint64_t from[N_FEED];

@@ -47,7 +47,7 @@ void v1_files(struct exchange *exchange)
 
 /* ---- out ---- */
 
-/* One range of bytes; what is anything else is as if it were not there. */
+/* One range of bytes; anything else is ignored. */
 static void range_parse(struct download *download, const char *header)
 {
 	const char *at;

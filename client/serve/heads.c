@@ -1,6 +1,6 @@
 /* The head of a request. A proxy in front decides by it where the request ends, and so do we: if the two differ, a
- * stranger's bytes become a request of somebody else. libmicrohttpd takes more than RFC 9112 allows, so a head that
- * can be read in two ways is refused here, and its connection closed. */
+ * stranger's bytes become a request of another client. libmicrohttpd takes more than RFC 9112 allows, so a head
+ * that can be read in two ways is refused here, and its connection closed. */
 #include "exchange.h"
 
 #include <stdint.h>

@@ -264,7 +264,7 @@ static struct talk *talk_new(struct exchange *exchange, bool named)
 		.prefix = talk->prefix, .on_named = on_once_named, .end = on_once_end, .userdata = talk};
 	options.loop = &exchange->server->loop;
 	options.once = talk->prefix ? &talk->once : NULL;
-	/* With tokens this is also the only session that is told of. */
+	/* With tokens this is also the only session that resources list. */
 	options.session = *talk->tenant->prefix ? talk->fallback : NULL;
 	options.profile = talk->tenant->profiles ? talk->tenant->profiles[0] : NULL;
 	talk->engine = talk->fallback && (talk->prefix || !*talk->tenant->prefix)
@@ -323,7 +323,7 @@ static bool is_own(const struct tenant *tenant, const json_t *said)
 		 strcmp(method, "resources/templates/list") != 0);
 }
 
-/* What a person has decided comes from the dashboard or from a program, and not from a page that may merely ask. */
+/* A person's decision comes from the dashboard or from a program, not from a page that may merely ask. */
 static bool is_decision(const json_t *said)
 {
 	return !json_object_get(said, "method") ||
@@ -348,7 +348,7 @@ static bool header_is(const char *header, const char *text)
 
 	if (!header)
 		return false;
-	/* White space around it is no part of it. */
+	/* White space around it is ignored. */
 	header += strspn(header, " \t");
 	size = strlen(header);
 	while (size > 0 && strchr(" \t", header[size - 1]))
@@ -456,7 +456,7 @@ static void pass_on(const struct ask *ask, struct talk *talk)
 	talk->saying = NULL;
 }
 
-/* What the client's person has said. In the stateless era nobody is asked like this. */
+/* A response of the client's person. In the stateless era there are none. */
 static void answered(struct exchange *exchange, const struct ask *ask, struct talk *talk)
 {
 	if (*talk->name && ask->rpc.id)

@@ -48,7 +48,7 @@ static void observe(struct histogram *histogram, double seconds)
 	histogram->sum += seconds;
 }
 
-/* What is a label is in few letters, and when there are too many of them it is "other". */
+/* A label has few characters, and with too many labels it is "other". */
 static void count(struct labelled list[static EVENTS_MAX], struct lair_text label, uint64_t n)
 {
 	char name[LABEL_SIZE] = "";

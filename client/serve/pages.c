@@ -74,7 +74,7 @@ static enum page page_of(const struct exchange *exchange)
 	return origin || site ? PAGE_OWN : PAGE_NONE;
 }
 
-/* ---- what a page can send to anybody ---- */
+/* ---- requests that any page can send ---- */
 
 static bool is_simple_type(const char *type)
 {

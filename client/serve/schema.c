@@ -204,7 +204,7 @@ bool schema_check(const char *name, const json_t *document, char why[static SCHE
 	return check_value(&check, json_object_get(all, name), document);
 }
 
-/* What @text stands for, if the schema wants no string. New. */
+/* The value of @text, if the schema wants another type than a string. New. */
 static json_t *parameter_value(const json_t *schema, const char *text)
 {
 	const char *type = json_string_value(json_object_get(schema, "type"));

@@ -1,5 +1,5 @@
 /* How many sessions a tenant has. Each session has a seat, which is taken before laird is asked to open it:
- * requests that come at once cannot all see the last free one. laird's list says which sessions there are no more;
+ * requests that come at once cannot all see the last free one. laird's list shows which sessions have ended;
  * it is asked for when no seat is free. */
 #include "exchange.h"
 
@@ -75,7 +75,7 @@ static size_t seats_taken(const struct tenant *tenant)
 	return n;
 }
 
-/* Nothing is known of it any more, unless somebody who holds it opens it anew. */
+/* It is forgotten, unless an exchange that holds it opens it anew. */
 static bool seat_is_done(const struct seat *seat)
 {
 	return seat->ended && !seat->end && seat->holders == 0;

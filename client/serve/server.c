@@ -31,7 +31,7 @@
 /* A client that takes or sends nothing at all for so long is gone. */
 #define IDLE_SECONDS 60u
 #define TICK 0.25
-/* What cells write is read after requests, and for so long in a round. */
+/* Output of cells is read after requests, and for so long in a round. */
 #define STREAMS_US 500
 /* A tenant whose last request came within so many seconds is not to wait for the streams of another. */
 #define ASKED_SECONDS 1.0
@@ -101,7 +101,7 @@ static void on_completed(void *userdata, struct MHD_Connection *http, void **con
 	*contextp = NULL;
 }
 
-/* What it has to say is about clients, and has their bytes in it. */
+/* Its messages are about clients, and have their bytes in them. */
 static void on_log(void *userdata, const char *format, va_list args)
 {
 	(void)userdata;
@@ -444,7 +444,7 @@ static void tick(struct server *server, double now)
 			line_resume(&tenant->streams);
 	connections_tick(server, now);
 	(void)tenants_reload(server);
-	/* Before those who were revoked are freed. */
+	/* Before revoked tenants are freed. */
 	for (const struct door *const *door = server->options->doors; *door; door++)
 		if ((*door)->tick)
 			(*door)->tick(server, now);
@@ -495,7 +495,7 @@ static void server_end(struct server *server)
 	while (server->exchanges && server_now() < until)
 		if (server_round(server))
 			break;
-	/* None may stand still when it stops. */
+	/* None may be suspended when it stops. */
 	for (struct exchange *exchange = server->exchanges; exchange; exchange = exchange->next)
 		exchange_drop(exchange);
 	(void)MHD_run(server->http);

@@ -1,4 +1,4 @@
-/* Sessions: which there are, how they begin and end, and what is saved of them. */
+/* Sessions: the list, their beginning and end, and their saved variables. */
 #include "doors.h"
 
 #include "base/result.h"

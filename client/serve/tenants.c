@@ -205,8 +205,8 @@ static void tenant_take(struct tenant *tenant, struct token *token)
 	tenant->revoked = false;
 }
 
-/* One who had the secret before stays the same tenant; one of the same name with another secret is another, who has
- * the sessions of the name. */
+/* The same name with the same secret stays the same tenant; with another secret it is another tenant, which has the
+ * sessions of the name. */
 static struct tenant *tenant_with(struct server *server, const struct token *token)
 {
 	for (struct tenant *tenant = server->tenants; tenant; tenant = tenant->next)
@@ -216,7 +216,7 @@ static struct tenant *tenant_with(struct server *server, const struct token *tok
 	return tenant_new(server, token->name, token->name);
 }
 
-/* Whoever was revoked is told nothing more. */
+/* Revoked tenants get nothing more. */
 static void revoked_drop(struct server *server)
 {
 	for (struct exchange *exchange = server->exchanges; exchange; exchange = exchange->next)
@@ -264,8 +264,8 @@ int tenants_reload(struct server *server)
 	if (r)
 		memset(&st, 0, sizeof(st));
 	server->token_file = st;
-	/* With a line that is none, nobody knows whom the others are for. Nor is anybody let in by a file that is
-	 * gone. */
+	/* With an invalid line the meaning of the others is unknown. A file that is gone lets no client in, either.
+	 */
 	if (r && server->http)
 		fprintf(stderr, "lair serve: %s: nobody may use it until that is right\n", why);
 	else if (r)

@@ -245,8 +245,8 @@ static int tokens_write(const char *path, const struct token *tokens, char why[s
 	return 0;
 }
 
-/* The file, made if it is not there, under a lock that ends when it is closed. It may be replaced while somebody
- * waits for the lock. */
+/* The file, made if it is not there, under a lock that ends when it is closed. It may be replaced during the
+ * wait for the lock. */
 static int locked_open(const char *path, char why[static TOKEN_WHY_SIZE])
 {
 	struct stat mine, there;

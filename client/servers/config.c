@@ -46,7 +46,7 @@ static bool all_texts(const json_t *value)
 	return true;
 }
 
-/* What an entry may have; what else is there is another program's. */
+/* The members of an entry; others are for other programs. */
 static const struct {
 	const char *key;
 	json_type type;

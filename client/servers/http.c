@@ -1,6 +1,6 @@
 /* Servers over streamable HTTP. Each message is a POST of its own, whose answer is a document or a stream of
  * events; one GET listens for what comes unasked. libcurl moves the bytes, on the loop's descriptors. Its callbacks
- * only collect: what has come is handed on when it is at rest, and only then transfers are freed. */
+ * only collect: their data is handed on when it is at rest, and only then transfers are freed. */
 #include "upstream.h"
 
 #include "base/json.h"
@@ -26,7 +26,7 @@
 #define EVENT_ID_MAX ((size_t)1024)
 /* Servers that keep sessions are told the end of theirs, and may take so long to listen. */
 #define PARTING_SECONDS_MAX 5L
-/* What nobody waits for, on its way at once: answers to a server that asks, mostly. */
+/* Transfers at once without a waiter: answers to requests of a server, mostly. */
 #define UNASKED_MAX 32
 
 struct buffer {
@@ -53,10 +53,10 @@ struct transfer {
 	bool resumes;		/* the stream of a request that the server has */
 	bool unasked;		/* a notification, or an answer */
 	double since, start_at; /* start_at: 0: it was started */
-	char *event_id;		/* the last event's, from which the stream can go on; or NULL */
+	char *event_id;		/* the last event's, from which the stream can be resumed; or NULL */
 	double pause;		/* before it does */
 	CURLcode outcome;
-	struct buffer body, event; /* what has come and was not looked at; what of an event was */
+	struct buffer body, event; /* the data that was not looked at; the event so far */
 	size_t looked;
 	char error[CURL_ERROR_SIZE];
 };
@@ -74,7 +74,7 @@ struct http_loop {
 	struct transfer *transfers;
 };
 
-/* ---- what has come ---- */
+/* ---- received data ---- */
 
 static bool buffer_add(struct buffer *buffer, const char *data, size_t size)
 {
@@ -390,7 +390,7 @@ static int transfer_begin(struct transfer *transfer, struct http_loop *loop)
 	return loop->curl->multi_add_handle(loop->multi, transfer->easy) == CURLM_OK ? 0 : -ENOMEM;
 }
 
-/* @document: NULL for a stream to listen to. @before: the stream that it goes on with, after its pause; or NULL. */
+/* @document: NULL for a stream to listen to. @before: the stream that it resumes, after its pause; or NULL. */
 static int transfer_start(struct http *http, const json_t *document, json_int_t id, const struct transfer *before)
 {
 	_cleanup_(freep) char *body = document ? json_compact(document) : NULL;
@@ -475,7 +475,7 @@ void http_drop(struct http *http, json_int_t id)
 
 /* ---- ends of transfers ---- */
 
-/* What the server says in place of an answer, in a few words. */
+/* The server's refusal, in a few words. */
 static void refusal_make(const struct transfer *transfer, long status, char *why, size_t size)
 {
 	char said[200];

@@ -15,7 +15,7 @@ struct out {
 
 struct offered {
 	struct servers *servers;
-	json_t *listed; /* has the texts of the functions, but for schemas */
+	json_t *listed; /* has the texts of the functions, except schemas */
 	struct lair_function *functions;
 	size_t n;
 	struct out *first;
@@ -88,7 +88,7 @@ static void out_free(struct out *out)
 
 static void raise_error(struct lair_calling *calling, const char *error, const char *text)
 {
-	/* What is freed unanswered gets an error from liblair. */
+	/* A call that is freed unanswered gets an error from liblair. */
 	if (lair_raise(calling, error, text))
 		lair_calling_free(calling);
 }

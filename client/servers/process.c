@@ -118,12 +118,12 @@ static _Noreturn void guard_run(const struct launch *launch)
 			break;
 		(void)kill(-self, SIGKILL);
 	}
-	/* What it has started and left behind. */
+	/* Processes that it has left behind. */
 	(void)kill(-self, SIGTERM);
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* ---- what it is started with ---- */
+/* ---- arguments and environment ---- */
 
 static char **texts_free(char **texts)
 {
@@ -343,7 +343,7 @@ static void guard_end(const struct process *process)
 		(void)kill(process->guard, SIGTERM);
 }
 
-/* ---- what it says ---- */
+/* ---- its output ---- */
 
 static void said_add(struct process *process, const char *data, size_t size)
 {
@@ -458,7 +458,7 @@ static void on_exit_of(struct event_source *source, uint32_t events)
 	unwatch(process, &process->exit);
 	(void)waitpid(process->guard, &process->status, 0);
 	process->ended = true;
-	/* What it said last. */
+	/* Its last output. */
 	err_read(process);
 	if (!process->input.eof)
 		out_read(process);
@@ -469,7 +469,7 @@ static void on_exit_of(struct event_source *source, uint32_t events)
 	upstream_lost(process->upstream, why);
 }
 
-/* ---- what it is told ---- */
+/* ---- its input ---- */
 
 static void in_flush(struct process *process)
 {

@@ -1,5 +1,5 @@
 /* All servers of a file, and their turn of the loop: messages have been taken by then; calls that wait are sent,
- * and last the owner is told what has changed. */
+ * and last the owner is notified of changes. */
 #include "upstream.h"
 
 #include "proto/clock.h"

@@ -63,7 +63,7 @@ static int transport_send(struct upstream *upstream, json_t *document, json_int_
 	return -ENOTCONN;
 }
 
-/* In the stateless era, each request says what it is of. */
+/* In the stateless era, each request has its version and client. */
 static void meta_add(const struct upstream *upstream, json_t *params)
 {
 	json_t *meta = upstream->modern ? rpc_meta(params) : NULL;
@@ -157,7 +157,7 @@ static void list_drop(struct upstream *upstream)
 	upstream->list_again = false;
 }
 
-/* Back to where it can be started from. What it offers stays. */
+/* Back to the state before its start. Its functions stay. */
 static void upstream_down(struct upstream *upstream)
 {
 	transport_end(upstream);
@@ -406,7 +406,7 @@ static unsigned depth_of(const json_t *value, unsigned most)
 	return depth + 1;
 }
 
-/* What of a result means something to a cell. A value that is nested deeper than messages may be is sent as text.
+/* The parts of a result for a cell. A value that is nested deeper than messages may be is sent as text.
  * New. */
 static json_t *result_for_cells(const json_t *result)
 {
@@ -471,7 +471,7 @@ static void exchange_failed(struct upstream *upstream, const struct exchange *ex
 		discover(upstream);
 		break;
 	case EXCHANGE_DISCOVER:
-		/* What it said of `initialize` is more to the point. */
+		/* Its error for `initialize` is more to the point. */
 		{
 			_cleanup_(freep) char *first = steal_ptr(&upstream->failure);
 
@@ -506,7 +506,7 @@ static void response_take(struct upstream *upstream, json_t *document)
 	free(exchange);
 }
 
-/* The server asks for something: only whether anybody is there can be answered. */
+/* A request of the server: only ping can be answered. */
 static void request_take(struct upstream *upstream, const struct rpc *rpc)
 {
 	json_t *answer = strcmp(rpc->method, "ping") == 0
