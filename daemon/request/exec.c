@@ -143,18 +143,9 @@ void handle_open(struct sessions *sessions, const struct address *from, const st
 	bool made;
 	struct session *session = session_find_or_make(sessions, from, request, request->open.profile,
 						       &(struct beginning){.code.data = NULL}, &made);
-	char name[SESSION_NAME_SIZE];
-	struct session_info info;
-	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer ended = {0};
 
-	if (!session || (made && come_back(session, from, TELL_OPEN) != -ENOENT))
-		return;
-	info = session_record(session, from->uid, name);
-	info.id = request->id;
-	info.opened = made;
-	if (!session_put_ended(session, &ended))
-		info.ended = wire_bytes(&ended);
-	client_send(sessions->clients, from, &session_info_schema, &info);
+	if (session && (!made || come_back(session, from, TELL_OPEN) == -ENOENT))
+		session_tell_opened(session, from, made);
 }
 
 /* Checks what can be checked without a session. Returns false when the client has been told. */

@@ -114,3 +114,23 @@ struct session_info session_record(const struct session *session, uid_t asker, c
 		.birth = session->birth,
 	};
 }
+
+void session_tell_opened(const struct session *session, const struct address *request, bool made)
+{
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer ended = {0};
+	const struct load_report *report = &session->load_report;
+	char name[SESSION_NAME_SIZE];
+	struct session_info info = session_record(session, request->uid, name);
+
+	info.id = request->id;
+	info.opened = made;
+	if (!session_put_ended(session, &ended))
+		info.ended = wire_bytes(&ended);
+	if (made) {
+		info.saved_age = report->age;
+		info.saved_damaged = bytes_of(report->damaged[0] ? report->damaged : NULL);
+		info.loaded = wire_bytes(&report->loaded);
+		info.not_loaded = wire_bytes(&report->not_loaded);
+	}
+	client_send(session->sessions->clients, request, &session_info_schema, &info);
+}

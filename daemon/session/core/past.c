@@ -159,16 +159,14 @@ static void write_failed(struct past *past, int r)
 static int list_write(int fd, const struct list *head)
 {
 	struct known *known;
-	msgpack_sbuffer all;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer all = {0};
 	int r = 0;
 
-	msgpack_sbuffer_init(&all);
 	list_for_each (known, (struct list *)head, node)
 		if (!r && msgpack_sbuffer_write(&all, (const char *)&known->record, sizeof(known->record)))
 			r = -ENOMEM;
 	if (!r && all.size > 0)
 		r = records_write(fd, all.data, all.size);
-	msgpack_sbuffer_destroy(&all);
 	return r;
 }
 

@@ -196,6 +196,8 @@ const char *session_state_name(const struct session *session);
 
 /* What info and open tell @asker of it: info.c. The record points into @name. */
 struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE]);
+/* Answer an `open`: @made: by making it, and with what was loaded. */
+void session_tell_opened(const struct session *session, const struct address *request, bool made);
 
 /* ---- output.c ---- */
 

@@ -152,11 +152,10 @@ static void output_copy(struct session *session, enum interpreter_stream stream,
 static void displays_copy(struct session *session, const struct displays *from)
 {
 	struct displays *displays = &session->cell->displays;
-	msgpack_sbuffer joined;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer joined = {0};
 	struct shown shown;
 	size_t cursor = 0;
 
-	msgpack_sbuffer_init(&joined);
 	if (from->size <= DISPLAYS_COPIED && from->n > 0 && !displays_join(from, &joined))
 		while (displays_next(wire_bytes(&joined), &cursor, &shown)) {
 			displays->total = shown.at;
@@ -166,7 +165,6 @@ static void displays_copy(struct session *session, const struct displays *from)
 		}
 	displays->dropped = from->dropped + from->n - MIN(from->n, displays->n);
 	displays->total = from->total;
-	msgpack_sbuffer_destroy(&joined);
 }
 
 /* NULL, or why somebody has to approve the copy of a call. What has an effect is not repeated in silence, and

@@ -24,9 +24,8 @@ static void reply_state(struct session *session, bool back)
 		.cell = base ? base->cell : 0,
 		.name = bytes_of(base && base->name[0] ? base->name : NULL),
 	};
-	msgpack_sbuffer effects;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer effects = {0};
 
-	msgpack_sbuffer_init(&effects);
 	if (back && (session->effects.entries.n > 0 || session->effects.dropped > 0))
 		reply.effects_more = effects_put(&session->effects, reply.cell, EFFECTS_FOREVER, &effects);
 	reply.effects = wire_bytes(&effects);
@@ -38,7 +37,6 @@ static void reply_state(struct session *session, bool back)
 	client_send(clients_of(session), &session->operation->request, &state_reply_schema, &reply);
 	if (back)
 		filing_told(session);
-	msgpack_sbuffer_destroy(&effects);
 	operation_done(session);
 }
 

@@ -16,16 +16,14 @@
 void session_answer_resets(struct session *session, bool back)
 {
 	struct reset_reply reply = {.id = 0};
-	msgpack_sbuffer effects;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer effects = {0};
 
 	if (list_empty(&session->resets))
 		return;
-	msgpack_sbuffer_init(&effects);
 	if (back)
 		reply.effects_more = effects_put(&session->effects, 0, EFFECTS_FOREVER, &effects);
 	reply.effects = wire_bytes(&effects);
 	waiters_answer(&session->resets, session->sessions->clients, &reset_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&effects);
 }
 
 const char *session_overdue(const struct session *session)
@@ -114,13 +112,12 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 	struct verdict told = *verdict;
 	bool of_client = session->cell->task == CELL_CODE, went_back;
 	uint64_t until = verdict_amend(&told, session);
-	msgpack_sbuffer effects, ended;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer ended = {0};
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer effects = {0};
 
 	split_refuse(session, "gone", "it has ended");
 	if (session->cell->calls.n > 0)
 		session_end_calls(session);
-	msgpack_sbuffer_init(&effects);
-	msgpack_sbuffer_init(&ended);
 	went_back = fate_is(told.state, FATE_ROLLED_BACK) || fate_is(told.state, FATE_RESET);
 	if (went_back)
 		told.effects_more = effects_put(&session->effects, told.restored, until, &effects);
@@ -138,8 +135,6 @@ void session_finish_cell(struct session *session, const struct verdict *verdict)
 		journal_add(&session->journal, session->cell, &told);
 	told.load_report = load_report_any(&session->load_report) ? &session->load_report : NULL;
 	session_reply(session, session->cell, &told);
-	msgpack_sbuffer_destroy(&effects);
-	msgpack_sbuffer_destroy(&ended);
 	cell_leave(session, of_client);
 }
 

@@ -82,14 +82,12 @@ void stop_note(const struct session *session, const struct ending *ending)
 static void answer(struct sessions *sessions)
 {
 	struct stop_reply reply = {.saved = sessions->stop.n_saved};
-	msgpack_sbuffer not_saved;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer not_saved = {0};
 
-	msgpack_sbuffer_init(&not_saved);
 	if (!wire_put_array(&not_saved, sessions->stop.n_not_saved) &&
 	    !msgpack_sbuffer_write(&not_saved, sessions->stop.not_saved.data, sessions->stop.not_saved.size))
 		reply.not_saved = wire_bytes(&not_saved);
 	waiters_answer(&sessions->stop.askers, sessions->clients, &stop_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&not_saved);
 }
 
 void sessions_stop_end(struct sessions *sessions, const char *why)

@@ -177,7 +177,7 @@ static void finish_done(struct session *session, const struct details *details)
 			  !done->unfaithful.data;
 	char unfaithful[512], unkept[UNKEPT_SIZE];
 	struct bytes why = done->unfaithful;
-	msgpack_sbuffer blocked;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer blocked = {0};
 
 	if (done->cell != session->cell->number || session->freezing) {
 		session_on_lost(session, session->live, "it answered for a cell that it does not run");
@@ -204,11 +204,9 @@ static void finish_done(struct session *session, const struct details *details)
 	if (checkpoint)
 		why = bytes_of(session_unkept(unkept, session));
 	verdict.unfaithful = unfaithful_tell(unfaithful, sizeof(unfaithful), session, why);
-	msgpack_sbuffer_init(&blocked);
 	if (group_oom_killed(&session->warden->group))
 		verdict_tell_killed(&verdict, &blocked);
 	session_finish_cell(session, &verdict);
-	msgpack_sbuffer_destroy(&blocked);
 	if (checkpoint)
 		session_freeze_soon(session);
 	else if (session->id[0])

@@ -201,17 +201,15 @@ static void answer_set(struct session *session, struct call *call, const char *s
 	const struct package_store *store = &session->sessions->builds->store;
 	char path[PATH_MAX + SHA256_HEX_SIZE + 8];
 	struct installed installed = {.set = bytes_of(set)};
-	msgpack_sbuffer body;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer body = {0};
 
 	snprintf(path, sizeof(path), "%s/sets/%s", store->path, set);
 	installed.path = bytes_of(path);
 	begun_with(session, call, set, path);
-	msgpack_sbuffer_init(&body);
 	if (wire_encode_body(&body, &installed_schema, &installed))
 		answer_error(session, call, "PackageError", "out of memory");
 	else
 		answer(session, call, &(struct returned_message){.value = wire_bytes(&body)});
-	msgpack_sbuffer_destroy(&body);
 }
 
 /* ---- the call ---- */

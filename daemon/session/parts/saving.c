@@ -369,25 +369,6 @@ static int load_report_make(struct load_report *load_report, const struct saved 
 	return r;
 }
 
-static void reply_opened(struct session *session, const struct address *request)
-{
-	char name[SESSION_NAME_SIZE];
-	struct session_info info = session_record(session, request->uid, name);
-	msgpack_sbuffer ended;
-
-	msgpack_sbuffer_init(&ended);
-	if (!session_put_ended(session, &ended))
-		info.ended = wire_bytes(&ended);
-	info.id = request->id;
-	info.opened = true;
-	info.saved_age = session->load_report.age;
-	info.saved_damaged = bytes_of(session->load_report.damaged[0] ? session->load_report.damaged : NULL);
-	info.loaded = wire_bytes(&session->load_report.loaded);
-	info.not_loaded = wire_bytes(&session->load_report.not_loaded);
-	client_send(session->sessions->clients, request, &session_info_schema, &info);
-	msgpack_sbuffer_destroy(&ended);
-}
-
 /* What an expiring session would replace is now the state before, if there is one. */
 static void reply_damaged(struct session *session, struct cell *cell)
 {
@@ -405,7 +386,7 @@ static void reply_damaged(struct session *session, struct cell *cell)
 	load_report_deinit(load_report);
 	snprintf(load_report->damaged, sizeof(load_report->damaged), "%s", cell->saved->damage);
 	if (cell->telling == TELL_OPEN)
-		reply_opened(session, &cell->reply);
+		session_tell_opened(session, &cell->reply, true);
 }
 
 static void reply_loaded(struct session *session, struct cell *cell, const struct verdict *verdict)
@@ -413,7 +394,7 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 	struct load_report *load_report = &session->load_report;
 	struct load_reply reply = {.id = cell->reply.id};
 	struct task_report report;
-	msgpack_sbuffer ended;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer ended = {0};
 	bool came = report_read(&report, verdict->report), whole = came && wire_count(report.refused) == 0;
 
 	if (fate_is(verdict->state, FATE_ENDED)) {
@@ -438,17 +419,15 @@ static void reply_loaded(struct session *session, struct cell *cell, const struc
 		 load_report->age, wire_count(wire_bytes(&load_report->loaded)),
 		 wire_count(wire_bytes(&load_report->not_loaded)));
 	if (cell->telling == TELL_OPEN)
-		reply_opened(session, &cell->reply);
+		session_tell_opened(session, &cell->reply, true);
 	reply.saved_age = load_report->age;
 	reply.loaded = wire_bytes(&load_report->loaded);
 	reply.not_loaded = wire_bytes(&load_report->not_loaded);
 	reply.birth = session->birth;
-	msgpack_sbuffer_init(&ended);
 	if (!session_put_ended(session, &ended))
 		reply.ended = wire_bytes(&ended);
 	if (cell->telling != TELL_OPEN)
 		client_send(session->sessions->clients, &cell->reply, &load_reply_schema, &reply);
-	msgpack_sbuffer_destroy(&ended);
 	/* After an open the next cell tells it again, beside what has ended. */
 	if (cell->telling == TELL_LOAD)
 		load_report_deinit(load_report);

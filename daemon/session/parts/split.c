@@ -133,17 +133,15 @@ static int put(msgpack_sbuffer *buffer, const struct session *session)
 	const struct split *split = &session->split;
 	struct split_record record = {.copy = split->copy ? split->copy->serial : 0,
 				      .answers = wire_bytes(&split->answers)};
-	msgpack_sbuffer operation;
+	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer operation = {0};
 	int r;
 
 	if (!split->operation && !split->copy)
 		return 0;
-	msgpack_sbuffer_init(&operation);
 	r = split->operation ? operation_put(&operation, split->operation) : 0;
 	if (split->operation)
 		record.operation = wire_bytes(&operation);
 	r = r ? r : wire_encode_body(buffer, &split_record_schema, &record);
-	msgpack_sbuffer_destroy(&operation);
 	return r;
 }
 
