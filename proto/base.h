@@ -51,6 +51,16 @@ static inline bool bytes_is(struct bytes a, const char *string)
 	return a.data && bytes_equal(a, bytes_of(string));
 }
 
+/* As a string, as far as it fits. */
+static inline void bytes_copy(char *out, size_t size, struct bytes bytes)
+{
+	size_t n = bytes.data ? MIN(bytes.size, size - 1) : 0;
+
+	if (n > 0)
+		memcpy(out, bytes.data, n);
+	out[n] = '\0';
+}
+
 /* Whether a negative errno says that descriptors, memory or processes are scarce: there may be some again in a
  * moment. */
 static inline bool is_scarcity(int r)

@@ -141,6 +141,11 @@ bool wire_next_uint(struct bytes raw, size_t *cursor, uint64_t *number);
 /* Whether the field at @slot is sent: it is not if it is absent, or optional and zero. */
 bool wire_field_present(const struct wire_field *field, const void *slot);
 
+/* Room for the struct of any message. */
+struct wire_any {
+	_Alignas(max_align_t) char data[1024];
+};
+
 /* Append an array header, or one str. Returns 0 or -ENOMEM. */
 int wire_put_array(msgpack_sbuffer *buffer, size_t n);
 int wire_put_string(msgpack_sbuffer *buffer, struct bytes string);
@@ -210,6 +215,7 @@ static inline struct bytes wire_bytes(const msgpack_sbuffer *buffer)
 	static const struct wire_field message##_fields[] = {WIRE_FIRST_##first(WIRE_ENTRY_, message)              \
 								     FIELDS(WIRE_ENTRY_, message)};                \
 	_Static_assert(ARRAY_SIZE(message##_fields) <= WIRE_FIELDS_MAX, "too many fields");                        \
+	_Static_assert(sizeof(struct message) <= sizeof(struct wire_any), "too large");                            \
 	const struct wire_schema message##_schema = {                                                              \
 		.type = (type_),                                                                                   \
 		.size = sizeof(struct message),                                                                    \

@@ -10,7 +10,6 @@
 #include "proto/causes.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 
 #define CHUNK 65536
 
@@ -366,9 +365,9 @@ static void values_from(const struct revival *revival, struct session *session, 
 	if (!session->birth) /* a router that knew of none */
 		session->birth = past_new_birth();
 	SESSION_TEXTS(TEXT_TAKE, session);
-	record_take_text(session->kill_text, sizeof(session->kill_text), record->kill_cause);
+	bytes_copy(session->kill_text, sizeof(session->kill_text), record->kill_cause);
 	session->kill_cause = record->kill_cause.data ? session->kill_text : NULL;
-	record_take_text(session->verdict_cause, sizeof(session->verdict_cause), record->verdict_cause);
+	bytes_copy(session->verdict_cause, sizeof(session->verdict_cause), record->verdict_cause);
 	session->verdict = (struct verdict){
 		.state = "reset",
 		.returncode = record->verdict_returncode,
@@ -387,7 +386,7 @@ int revival_session(const struct revival *revival, struct bytes body)
 
 	if (wire_decode_known(&record, &kept_session_schema, body, &fault))
 		return -EBADMSG;
-	record_take_text(id, sizeof(id), record.id);
+	bytes_copy(id, sizeof(id), record.id);
 	session = session_alloc(revival->families->sessions, warden->nursery->profile, id, (uid_t)record.owner);
 	if (!session)
 		return -ENOMEM;

@@ -184,7 +184,7 @@ static void on_built(struct build *build, struct bytes body)
 	} else if (built.set.data) {
 		bool there = package_store_has(&build->builds->store, built.set);
 
-		snprintf(text, sizeof(text), "%.*s", (int)MIN(built.set.size, sizeof(text) - 1), built.set.data);
+		bytes_copy(text, sizeof(text), built.set);
 		end(build, there ? text : NULL, there ? NULL : "its builder did not put it into the store");
 	} else {
 		_cleanup_(freep) char *reason = strndup(built.reason.data, built.reason.size);
@@ -202,8 +202,7 @@ static void on_building(struct build *build, struct bytes body)
 		broken(build);
 		return;
 	}
-	snprintf(build->told, sizeof(build->told), "%.*s", (int)MIN(building.text.size, sizeof(build->told) - 1),
-		 building.text.data);
+	bytes_copy(build->told, sizeof(build->told), building.text);
 	build->builds->on_told(build->builds, build->key);
 }
 

@@ -283,11 +283,6 @@ static void give_up_outputs(struct cell *cell)
 	displays_give_up(&cell->displays);
 }
 
-static struct bytes text_or_absent(const char *text)
-{
-	return bytes_of(text && *text ? text : NULL);
-}
-
 /* What the operator can change, of all that the reply tells. */
 static void cell_decided(struct deciding *deciding, const struct cell *cell, const struct profile *profile,
 			 const struct verdict *verdict)
@@ -343,10 +338,10 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		.effects_more = verdict->effects_more,
 		.files = verdict->files,
 		.files_more = verdict->files_more,
-		.files_stay = text_or_absent(verdict->files_stay),
-		.files_unkept = text_or_absent(verdict->files_unkept),
+		.files_stay = record_text(verdict->files_stay),
+		.files_unkept = record_text(verdict->files_unkept),
 		.duration_ms = cell_duration(cell),
-		.language = text_or_absent(verdict->language),
+		.language = record_text(verdict->language),
 		.birth = verdict->birth,
 		.ended = verdict->ended,
 	};
@@ -358,7 +353,7 @@ int cell_reply(struct cell *cell, struct clients *clients, const char *session, 
 		reply.limit = event_seconds(cell->timeout);
 	if (verdict->load_report) {
 		reply.saved_age = verdict->load_report->age;
-		reply.saved_damaged = text_or_absent(verdict->load_report->damaged);
+		reply.saved_damaged = record_text(verdict->load_report->damaged);
 		reply.loaded = wire_bytes(&verdict->load_report->loaded);
 		reply.not_loaded = wire_bytes(&verdict->load_report->not_loaded);
 	}

@@ -9,8 +9,6 @@
 #include "vault/records.h"
 #include "vault/vault.h"
 
-#include <stdio.h>
-
 static int promise_write(struct ledger *ledger, const struct promise *promise)
 {
 	const struct shelf *shelf = promise->shelf;
@@ -141,8 +139,7 @@ static int life_read(struct promises *promises, struct bytes body)
 	if (wire_decode_known(&record, &life_record_schema, body, &fault))
 		return -EBADMSG;
 	promises->inherited = !bytes_is(record.keeper, promises->keeper);
-	snprintf(promises->instance, sizeof(promises->instance), "%.*s", (int)record.instance.size,
-		 record.instance.data);
+	bytes_copy(promises->instance, sizeof(promises->instance), record.instance);
 	return 0;
 }
 

@@ -4,8 +4,6 @@
 #include "session/parts/filing.h"
 #include "session/parts/split.h"
 
-#include <stdio.h>
-
 /* The profile may say that there are none: then none is made on request either. @session: NULL if the client has
  * been told already. */
 static struct session *session_that_keeps(struct sessions *sessions, const struct address *from,
@@ -91,8 +89,7 @@ void handle_diff(struct sessions *sessions, const struct address *from, const st
 	operation = session ? operation_make(sessions, from, session, OPERATION_DIFF, diff->since) : NULL;
 	if (!operation)
 		return;
-	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)diff->until.size,
-		 diff->until.data ? diff->until.data : "");
+	bytes_copy(operation->branch, sizeof(operation->branch), diff->until);
 	filing_doubt(session);
 	session_operate(session, operation);
 }
@@ -175,7 +172,7 @@ void handle_branch(struct sessions *sessions, const struct address *from, const 
 		return;
 	operation->by_default = !branch->files && !branch->share && !branch->at_call && filing_is_on(session);
 	operation->files = branch->files || operation->by_default;
-	snprintf(operation->branch, sizeof(operation->branch), "%.*s", (int)name.id.size, name.id.data);
+	bytes_copy(operation->branch, sizeof(operation->branch), name.id);
 	if (branch->at_call)
 		split_begin(session, operation);
 	else

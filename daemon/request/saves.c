@@ -33,7 +33,7 @@ static bool add(void *userdata, const struct saved_listed *listed)
 		record.created = state->created;
 		record.size = state->size;
 		record.count = wire_count(state->names);
-		snprintf(id, sizeof(id), "%.*s", (int)state->session.size, state->session.data);
+		bytes_copy(id, sizeof(id), state->session);
 		(void)session_name_write(name, id, listed->owner, listing->asker);
 		record.session = bytes_of(name);
 	}

@@ -16,14 +16,12 @@
 #define RECORD_PUT(object, kind, field, need) record.field = (object)->field;
 #define RECORD_TAKE(object, kind, field, need) (object)->field = record->field;
 #define TEXT_PUT(object, kind, field, need) record.field = record_text((object)->field);
-#define TEXT_TAKE(object, kind, field, need)                                                                       \
-	record_take_text((object)->field, sizeof((object)->field), record->field);
+#define TEXT_TAKE(object, kind, field, need) bytes_copy((object)->field, sizeof((object)->field), record->field);
 #define BUFFER_PUT(object, kind, field, need) record.field = wire_bytes(&(object)->field);
 #define BUFFER_TAKE(object, kind, field, need) record_take_buffer(&(object)->field, record->field);
 
 /* "" and NULL are absent. */
 struct bytes record_text(const char *text);
-void record_take_text(char *text, size_t size, struct bytes from);
 void record_take_buffer(msgpack_sbuffer *buffer, struct bytes from);
 
 /* ---- a family's ledger; the last family record says what is, and others before it are what it refers to; what

@@ -4,8 +4,6 @@
 #include "vault/ledger.h"
 #include "vault/records.h"
 
-#include <stdio.h>
-
 static void deed_drop(struct deeds *deeds, struct deed *deed)
 {
 	deeds->size -= strlen(deed->where) + strlen(deed->text);
@@ -192,8 +190,8 @@ void deeds_read(struct deeds *deeds, const struct deed_record *record)
 	if (record->place >= DEEDS_MAX || record->digest.size != SHA256_SIZE || begin(deeds))
 		return;
 	memcpy(deed.digest, record->digest.data, SHA256_SIZE);
-	snprintf(where, sizeof(where), "%.*s", (int)record->where.size, record->where.data);
-	snprintf(text, sizeof(text), "%.*s", (int)record->text.size, record->text.data);
+	bytes_copy(where, sizeof(where), record->where);
+	bytes_copy(text, sizeof(text), record->text);
 	(void)deed_put(deeds, (size_t)record->place, &deed);
 	deeds->last = MAX(deeds->last, record->serial);
 	deeds->written = deeds->last;

@@ -130,8 +130,7 @@ int interpreter_revive(struct interpreter **interpreterp, struct warden *warden,
 	peer_make(interpreter, steal_fd(&fds[0]));
 	LINK_FIELDS(RECORD_TAKE, &interpreter->peer);
 	INTERPRETER_VALUES(RECORD_TAKE, interpreter);
-	snprintf(interpreter->set, sizeof(interpreter->set), "%.*s", (int)record->set.size,
-		 record->set.data ? record->set.data : "");
+	bytes_copy(interpreter->set, sizeof(interpreter->set), record->set);
 	interpreter->stored = n_fds > ours ? STORED_BOTH : STORED_OURS;
 	*interpreterp = interpreter;
 	return 0;

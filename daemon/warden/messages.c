@@ -13,25 +13,20 @@
 /* An interpreter's death waits for its last words. */
 #define WARDEN_E_LATER 100
 
-static void text_keep(char kept[static WARDEN_LANGUAGE_SIZE], struct bytes text)
+static int on_ready(struct warden *warden, const void *decoded)
 {
-	snprintf(kept, WARDEN_LANGUAGE_SIZE, "%.*s", (int)text.size, text.data ? text.data : "");
-}
-
-static int on_ready(struct warden *warden, struct bytes body, struct wire_fault *fault)
-{
+	const struct warden_ready *ready = decoded;
 	struct interpreter *interpreter;
-	struct warden_ready ready;
 	struct tenant *tenant;
-	int r = wire_decode(&ready, &warden_ready_schema, body, fault);
+	int r;
 
-	if (r || warden->state != WARDEN_CAGING)
+	if (warden->state != WARDEN_CAGING)
 		return WIRE_E_FIELD;
 	timer_clear(warden->cages->loop, &warden->patience);
-	warden->level = strndup(ready.level.data, ready.level.size);
-	text_keep(warden->language, ready.language);
-	text_keep(warden->version, ready.version);
-	msgpack_sbuffer_write(&warden->guards, ready.guards.data, ready.guards.size);
+	warden->level = strndup(ready->level.data, ready->level.size);
+	bytes_copy(warden->language, sizeof(warden->language), ready->language);
+	bytes_copy(warden->version, sizeof(warden->version), ready->version);
+	msgpack_sbuffer_write(&warden->guards, ready->guards.data, ready->guards.size);
 	r = warden_spawn(warden, NULL, &interpreter);
 	if (r) {
 		warden_failed(warden, bytes_of(strerror(-r)));
@@ -45,20 +40,18 @@ static int on_ready(struct warden *warden, struct bytes body, struct wire_fault 
 	return 0;
 }
 
-static int on_failed(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_failed(struct warden *warden, const void *decoded)
 {
-	struct failed_message failed;
+	const struct failed_message *failed = decoded;
 	struct tenant *tenant;
 
-	if (wire_decode(&failed, &failed_message_schema, body, fault))
-		return WIRE_E_FIELD;
 	/* A successor can be done without. */
 	list_for_each (tenant, &warden->tenants, node)
-		if (tenant->ops->on_no_successor(tenant, failed.serial))
+		if (tenant->ops->on_no_successor(tenant, failed->serial))
 			return 0;
 	list_for_each (tenant, &warden->tenants, node)
-		tenant->ops->on_stillborn(tenant, failed.serial);
-	warden_failed(warden, failed.reason);
+		tenant->ops->on_stillborn(tenant, failed->serial);
+	warden_failed(warden, failed->reason);
 	return 0;
 }
 
@@ -73,46 +66,40 @@ static struct interpreter *interpreter_find(struct warden *warden, uint64_t seri
 }
 
 /* One from the pristine image; a fork of a frozen one is reported by that. */
-static int on_spawned(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_spawned(struct warden *warden, const void *decoded)
 {
+	const struct spawned_message *spawned = decoded;
 	struct interpreter *interpreter;
-	struct spawned_message spawned;
 
-	if (wire_decode(&spawned, &spawned_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	interpreter = interpreter_find(warden, spawned.serial);
+	interpreter = interpreter_find(warden, spawned->serial);
 	if (interpreter) {
 		interpreter->alive = true;
-		budget_introduce(warden, interpreter, spawned.pid);
+		budget_introduce(warden, interpreter, spawned->pid);
 	}
 	return 0;
 }
 
 /* An interpreter that we have discarded meanwhile belongs to nobody: here and below. */
-static int on_signalled(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_signalled(struct warden *warden, const void *decoded)
 {
-	struct signalled_message signalled;
+	const struct signalled_message *signalled = decoded;
 	struct interpreter *interpreter;
 
-	if (wire_decode(&signalled, &signalled_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	interpreter = interpreter_find(warden, signalled.serial);
+	interpreter = interpreter_find(warden, signalled->serial);
 	if (interpreter && interpreter->signals_unanswered > 0 && --interpreter->signals_unanswered == 0 &&
 	    interpreter->tenant)
 		interpreter->tenant->ops->on_signalled(interpreter->tenant, interpreter);
 	return 0;
 }
 
-static int on_exited(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_exited(struct warden *warden, const void *decoded)
 {
+	const struct exited_message *exited = decoded;
 	struct interpreter *interpreter;
-	struct exited_message exited;
 	int status;
 
-	if (wire_decode(&exited, &exited_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	status = (int)exited.status;
-	interpreter = interpreter_find(warden, exited.serial);
+	status = (int)exited->status;
+	interpreter = interpreter_find(warden, exited->serial);
 	if (interpreter && interpreter->tenant && interpreter_has_last_words(interpreter)) {
 		interpreter->tenant->ops->on_last_words(interpreter->tenant, interpreter);
 		return WARDEN_E_LATER;
@@ -126,7 +113,7 @@ static int on_exited(struct warden *warden, struct bytes body, struct wire_fault
 	return 0;
 }
 
-static int on_swept(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_swept(struct warden *warden, const void *decoded)
 {
 	struct interpreter *interpreter;
 	struct tenant *tenant;
@@ -145,103 +132,98 @@ static int on_swept(struct warden *warden, struct bytes body, struct wire_fault 
 	return 0;
 }
 
-static int on_surveyed(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_surveyed(struct warden *warden, const void *decoded)
 {
-	struct surveyed_message surveyed;
+	const struct surveyed_message *surveyed = decoded;
 
-	if (wire_decode(&surveyed, &surveyed_message_schema, body, fault) || !warden->quota.asked)
+	if (!warden->quota.asked)
 		return WIRE_E_FIELD;
 	if (warden->state == WARDEN_READY)
-		quota_on_surveyed(warden, &surveyed);
+		quota_on_surveyed(warden, surveyed);
 	return 0;
 }
 
 /* Every tenant hears it, since a warden does not know which one it is about. */
-static int on_files_kept(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_files_kept(struct warden *warden, const void *decoded)
 {
-	struct files_kept_message kept;
+	const struct files_kept_message *kept = decoded;
 	struct tenant *tenant;
 
-	if (wire_decode(&kept, &files_kept_message_schema, body, fault))
-		return WIRE_E_FIELD;
 	list_for_each (tenant, &warden->tenants, node)
-		tenant->ops->on_files_kept(tenant, &kept);
+		tenant->ops->on_files_kept(tenant, kept);
 	return 0;
 }
 
-static int on_files_back(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_files_back(struct warden *warden, const void *decoded)
 {
-	struct files_back_message back;
+	const struct files_back_message *back = decoded;
 	struct tenant *tenant;
 
-	if (wire_decode(&back, &files_back_message_schema, body, fault))
-		return WIRE_E_FIELD;
 	list_for_each (tenant, &warden->tenants, node)
-		tenant->ops->on_files_back(tenant, &back);
+		tenant->ops->on_files_back(tenant, back);
 	return 0;
 }
 
-static int on_files_going(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_files_going(struct warden *warden, const void *decoded)
 {
-	struct files_going_message going;
+	const struct files_going_message *going = decoded;
 	struct tenant *tenant;
 
-	if (wire_decode(&going, &files_going_message_schema, body, fault))
-		return WIRE_E_FIELD;
-	quota_on_going(warden, &going);
+	quota_on_going(warden, going);
 	list_for_each (tenant, &warden->tenants, node)
 		tenant->ops->on_files_going(tenant);
 	return 0;
 }
 
-static int on_files_compared(struct warden *warden, struct bytes body, struct wire_fault *fault)
+static int on_files_compared(struct warden *warden, const void *decoded)
 {
-	struct files_compared_message compared;
+	const struct files_compared_message *compared = decoded;
 	struct tenant *tenant;
 
-	if (wire_decode(&compared, &files_compared_message_schema, body, fault))
-		return WIRE_E_FIELD;
 	list_for_each (tenant, &warden->tenants, node)
-		tenant->ops->on_files_compared(tenant, &compared);
+		tenant->ops->on_files_compared(tenant, compared);
 	return 0;
 }
 
 /* Returns 0, WARDEN_E_LATER, or what is wrong with the message. */
 static const struct {
-	const char *type;
-	int (*fn)(struct warden *warden, struct bytes body, struct wire_fault *fault);
+	const struct wire_schema *schema;
+	int (*fn)(struct warden *warden, const void *decoded);
 } handlers[] = {
-	{"ready", on_ready},
-	{"failed", on_failed},
-	{"spawned", on_spawned},
-	{"signalled", on_signalled},
-	{"exited", on_exited},
-	{"swept", on_swept},
-	{"surveyed", on_surveyed},
-	{"files_kept", on_files_kept},
-	{"files_back", on_files_back},
-	{"files_compared", on_files_compared},
-	{"files_going", on_files_going},
+	{&warden_ready_schema, on_ready},
+	{&failed_message_schema, on_failed},
+	{&spawned_message_schema, on_spawned},
+	{&signalled_message_schema, on_signalled},
+	{&exited_message_schema, on_exited},
+	{&swept_message_schema, on_swept},
+	{&surveyed_message_schema, on_surveyed},
+	{&files_kept_message_schema, on_files_kept},
+	{&files_back_message_schema, on_files_back},
+	{&files_compared_message_schema, on_files_compared},
+	{&files_going_message_schema, on_files_going},
 };
 
 const char *warden_message_type(size_t i)
 {
-	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+	return i < ARRAY_SIZE(handlers) ? handlers[i].schema->type : NULL;
 }
 
 static int message_handle(struct warden *warden, struct bytes data)
 {
-	struct wire_fault fault = {.field = "type", .expected = "known"};
+	struct wire_any decoded;
+	struct wire_fault fault;
 	struct wire_frame frame;
 	int r = wire_open(&frame, data);
 
 	if (r)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if (!bytes_is(frame.type, handlers[i].type))
+		if (!bytes_is(frame.type, handlers[i].schema->type))
 			continue;
-		fault_at("warden", handlers[i].type, warden_session(warden));
-		return handlers[i].fn(warden, frame.body, &fault);
+		fault_at("warden", handlers[i].schema->type, warden_session(warden));
+		if (wire_decode(&decoded, handlers[i].schema, frame.body, &fault))
+			return WIRE_E_FIELD;
+		return handlers[i].fn(warden, &decoded);
 	}
 	return WIRE_E_FIELD;
 }

@@ -96,8 +96,7 @@ static void nursery_failed(struct nursery *nursery, struct bytes reason)
 	uint64_t pause = MIN((uint64_t)BACKOFF_US << MIN(nursery->failures, 10U), BACKOFF_MAX_US);
 	struct warden *warden;
 
-	snprintf(nursery->reason, sizeof(nursery->reason), "%.*s",
-		 (int)MIN(reason.size, sizeof(nursery->reason) - 1), reason.data);
+	bytes_copy(nursery->reason, sizeof(nursery->reason), reason);
 	log_error(NULL, "template of profile %s: %s", nursery->profile->name, nursery->reason);
 	if (nursery->pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, nursery->pidfd, SIGKILL, NULL, 0);

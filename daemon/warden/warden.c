@@ -600,8 +600,7 @@ void warden_failed(struct warden *warden, struct bytes reason)
 {
 	struct tenant *tenant;
 
-	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)MIN(reason.size, sizeof(warden->reason) - 1),
-		 reason.data);
+	bytes_copy(warden->reason, sizeof(warden->reason), reason);
 	if (list_empty(&warden->tenants))
 		log_error(NULL, "a spare could not be made: %s", warden->reason);
 	/* The end of the last one may be the end of the warden, and of all its sessions. */
@@ -661,14 +660,11 @@ static void values_from(struct warden *warden, const struct family_record *recor
 	/* A router that knew only Python has stored its version under that name. */
 	snprintf(warden->language, sizeof(warden->language), "%.*s", (int)record->language.size,
 		 record->language.data ? record->language.data : LANGUAGE_OWN);
-	snprintf(warden->version, sizeof(warden->version), "%.*s", (int)record->python.size,
-		 record->python.data ? record->python.data : "");
+	bytes_copy(warden->version, sizeof(warden->version), record->python);
 	if (record->guards.data)
 		msgpack_sbuffer_write(&warden->guards, record->guards.data, record->guards.size);
-	snprintf(warden->reason, sizeof(warden->reason), "%.*s", (int)record->reason.size,
-		 record->reason.data ? record->reason.data : "");
-	snprintf(group, sizeof(group), "%.*s", (int)record->group.size,
-		 record->group.data ? record->group.data : "");
+	bytes_copy(warden->reason, sizeof(warden->reason), record->reason);
+	bytes_copy(group, sizeof(group), record->group);
 	group_revive(&warden->group, &warden->cages->cgroups,
 		     group[0] ? group : strrchr(warden->workspace, '/') + 1, (unsigned)record->group_held,
 		     &(struct group_limits){.of = {[CONTROLLER_MEMORY] = record->group_memory,

@@ -253,8 +253,8 @@ static int add_record(struct places *places, const struct place_record *record)
 
 	if (record->path.size >= sizeof(path) || record->real.size >= sizeof(real))
 		return -ENAMETOOLONG;
-	snprintf(path, sizeof(path), "%.*s", (int)record->path.size, record->path.data);
-	snprintf(real, sizeof(real), "%.*s", (int)record->real.size, record->real.data);
+	bytes_copy(path, sizeof(path), record->path);
+	bytes_copy(real, sizeof(real), record->real);
 	if (path[0] != '/')
 		return -EINVAL;
 	if (real[0] != '/')
@@ -282,7 +282,7 @@ static int add_listed(struct places *places, struct bytes list, bool own, char *
 	while (!r && wire_next(list, &cursor, &item)) {
 		if (wire_decode(&record, &place_record_schema, item, &fault))
 			return -EINVAL;
-		snprintf(culprit, size, "%.*s", (int)MIN(record.path.size, size - 1), record.path.data);
+		bytes_copy(culprit, size, record.path);
 		if (bytes_is(record.kind, "own") == own)
 			r = add_record(places, &record);
 	}

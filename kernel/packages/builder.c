@@ -460,7 +460,7 @@ static int denied(struct builder *builder, struct bytes name)
 
 	name_normalize(plain, name);
 	while (wire_next_string(builder->order.deny, &cursor, &item)) {
-		snprintf(pattern, sizeof(pattern), "%.*s", (int)item.size, item.data);
+		bytes_copy(pattern, sizeof(pattern), item);
 		if (fnmatch(pattern, plain, 0) == 0)
 			return fail(builder, "%s is among them, which the operator does not allow", plain);
 	}

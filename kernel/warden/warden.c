@@ -26,7 +26,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -478,19 +477,7 @@ static const struct handler {
 /* Whether the message was understood. */
 static bool dispatch(struct warden *warden, struct bytes data, size_t n_fds)
 {
-	union {
-		struct spawn_message spawn;
-		struct signal_message signal;
-		struct discard_message discard;
-		struct adopt_message adopt;
-		struct sweep_message sweep;
-		struct survey_message survey;
-		struct keep_files_message keep_files;
-		struct bring_files_message bring_files;
-		struct leave_files_message leave_files;
-		struct compare_files_message compare_files;
-		struct drop_files_message drop_files;
-	} decoded;
+	struct wire_any decoded;
 	struct wire_frame frame;
 	struct wire_fault fault;
 

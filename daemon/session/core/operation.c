@@ -103,7 +103,7 @@ int operation_take(struct operation **operationp, struct operation_record *recor
 	if (r)
 		return r;
 	*operationp = operation;
-	record_take_text(operation->branch, sizeof(operation->branch), record->branch);
+	bytes_copy(operation->branch, sizeof(operation->branch), record->branch);
 	OPERATION_VALUES(RECORD_TAKE, operation);
 	record_take_buffer(&operation->effects, record->effects);
 	return 0;

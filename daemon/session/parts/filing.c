@@ -586,7 +586,7 @@ static int take(struct session *session, struct bytes value)
 	filing->state = MIN(filing->state, FILING_LEAVES);
 	FILING_BUFFERS(BUFFER_TAKE, filing)
 	FILING_TEXTS(TEXT_TAKE, filing)
-	record_take_text(session->history.unkept, sizeof(session->history.unkept), record->state_unkept);
+	bytes_copy(session->history.unkept, sizeof(session->history.unkept), record->state_unkept);
 	return 0;
 }
 

@@ -499,8 +499,8 @@ static int take(struct session *session, struct bytes value)
 						   ? CAUSE_HARD_TTL
 						   : CAUSE_IDLE_TTL]
 					    .name;
-	record_take_text(session->not_saved, sizeof(session->not_saved), record->not_saved);
-	record_take_text(report->damaged, sizeof(report->damaged), record->damaged);
+	bytes_copy(session->not_saved, sizeof(session->not_saved), record->not_saved);
+	bytes_copy(report->damaged, sizeof(report->damaged), record->damaged);
 	REPORT_BUFFERS(BUFFER_TAKE, report)
 	report->age = record->age;
 	return 0;

@@ -128,8 +128,8 @@ static int take(struct session *session, struct bytes records)
 	while (wire_next(records, &cursor, &item)) {
 		if (wire_decode_known(&record, &transfer_record_schema, item, &fault))
 			return -EBADMSG;
-		record_take_text(above, sizeof(above), record.directory);
-		record_take_text(temporary, sizeof(temporary), record.temporary);
+		bytes_copy(above, sizeof(above), record.directory);
+		bytes_copy(temporary, sizeof(temporary), record.temporary);
 		if (root >= 0 || session_directory(&root, session) == 0)
 			new_file_remove(root, above, temporary);
 	}

@@ -37,12 +37,6 @@ static void nobody_waits(void)
 	PyErr_SetString(PyExc_RuntimeError, "the session is ending");
 }
 
-static PyObject *none(void)
-{
-	Py_INCREF(Py_None);
-	return Py_None;
-}
-
 /* Tells the call, with @waiter among those that wait: an interrupt, which may come between any two steps of
  * python/, finds both or none. Returns 0, or -1 with an exception. */
 static int tell_for(PyObject *out, PyObject *waiter, const struct call_message *message)
@@ -88,7 +82,7 @@ static PyObject *call(PyObject *module, PyObject *args)
 		last.number++;
 		r = tell_for(out, waiter, &message);
 	}
-	return r ? NULL : none();
+	return r ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *drop(PyObject *module, PyObject *number)
@@ -97,7 +91,7 @@ static PyObject *drop(PyObject *module, PyObject *number)
 
 	if (PyErr_Occurred() || python_told(interpreter_tell(&abandon_message_schema, &message)))
 		return NULL;
-	return none();
+	return Py_NewRef(Py_None);
 }
 
 /* New reference: (number, value, error, text). */
@@ -110,7 +104,7 @@ static PyObject *returned(const struct wire_frame *message)
 		nobody_waits();
 		return NULL;
 	}
-	value = answer.value.data ? unpack_object(answer.value) : none();
+	value = answer.value.data ? unpack_object(answer.value) : Py_NewRef(Py_None);
 	/* It is for the one that called, and who reads it may be another. */
 	if (!value) {
 		PyErr_Clear();
@@ -230,10 +224,10 @@ static PyObject *hear(PyObject *module, PyObject *wait)
 	if (r < 0)
 		return NULL;
 	if (r == 0)
-		return none();
+		return Py_NewRef(Py_None);
 	/* An answer to a question that was interrupted. */
 	if (bytes_is(message.type, answer_message_schema.type))
-		return none();
+		return Py_NewRef(Py_None);
 	return returned(&message);
 }
 

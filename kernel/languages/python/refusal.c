@@ -85,7 +85,7 @@ static regex_t installer;
 
 void refusals_set_packages(struct bytes sentence)
 {
-	snprintf(packages_sentence, sizeof(packages_sentence), "%.*s", (int)sentence.size, sentence.data);
+	bytes_copy(packages_sentence, sizeof(packages_sentence), sentence);
 }
 
 static bool installs(const char *command)

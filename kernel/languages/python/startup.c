@@ -94,7 +94,7 @@ static int executable_choose(char *path, size_t size, struct bytes wanted)
 	if (!wanted.data)
 		snprintf(path, size, "%s", PYTHON_DEFAULT);
 	else
-		snprintf(path, size, "%.*s", (int)wanted.size, wanted.data);
+		bytes_copy(path, size, wanted);
 	if (stat(path, &status) < 0)
 		return -errno;
 	if (S_ISDIR(status.st_mode)) {
