@@ -36,10 +36,10 @@ static bool calling_cancel(struct lair_calling *calling)
 {
 	bool had;
 
-	pthread_mutex_lock(&calling->desk->lock);
+	pthread_mutex_lock(&calling->queue->lock);
 	had = !calling->left;
 	calling->cancelled = true;
-	pthread_mutex_unlock(&calling->desk->lock);
+	pthread_mutex_unlock(&calling->queue->lock);
 	return had;
 }
 
@@ -133,7 +133,7 @@ static const char *cell_name(struct lair_call *call)
 static struct lair_calling *calling_add(struct lair_call *call, const struct call_event *event)
 {
 	const char *name = cell_name(call);
-	struct lair_calling *calling = name ? calling_new(call->lair->desk, event) : NULL;
+	struct lair_calling *calling = name ? calling_new(call->lair->queue, event) : NULL;
 
 	if (!calling)
 		return NULL;
@@ -306,22 +306,22 @@ static void give(struct lair *lair, struct giving *giving)
 	if (!giving->calling->call)
 		giving_free(giving);
 	else if (try_to_give(lair, giving))
-		desk_put_back(lair->desk, giving);
+		answer_queue_put_back(lair->queue, giving);
 }
 
-void desk_flush(struct lair *lair)
+void answer_queue_flush(struct lair *lair)
 {
 	struct giving *giving;
 	int r = 0;
 
-	while (!r && lair->desk && (giving = desk_take(lair->desk))) {
+	while (!r && lair->queue && (giving = answer_queue_take(lair->queue))) {
 		if (!giving->calling->call) {
 			giving_free(giving);
 			continue;
 		}
 		r = try_to_give(lair, giving);
 		if (r)
-			desk_put_back(lair->desk, giving);
+			answer_queue_put_back(lair->queue, giving);
 	}
 }
 

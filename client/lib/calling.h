@@ -1,5 +1,5 @@
-/* Inside liblair: the calls that cells make of functions, and the desk where their answers wait. Marked members
- * are shared with other threads, under the desk's lock; the rest belongs to the thread of the handle. */
+/* Inside liblair: the calls that cells make of functions, and the queue where their answers wait. Marked members
+ * are shared with other threads, under the queue's lock; the rest belongs to the thread of the handle. */
 #pragma once
 
 #include "handle.h"
@@ -7,10 +7,10 @@
 #include <pthread.h>
 
 struct lair_calling {
-	struct desk *desk; /* one of its users */
-	unsigned users;	   /* shared: the list of the exec, the program, and answers on their way */
-	bool cancelled;	   /* shared: the cell waits for it no longer */
-	bool left;	   /* shared: the program has answered or freed it */
+	struct answer_queue *queue; /* one of its users */
+	unsigned users;		    /* shared: the list of the exec, the program, and answers on their way */
+	bool cancelled;		    /* shared: the cell waits for it no longer */
+	bool left;		    /* shared: the program has answered or freed it */
 
 	/* these never change */
 	uint64_t number;
@@ -33,7 +33,7 @@ struct giving {
 	bool instead; /* it tells that another answer was not taken */
 };
 
-struct desk {
+struct answer_queue {
 	pthread_mutex_t lock;
 	unsigned users; /* shared, as the rest: the handle and the calls */
 	int wake;
@@ -41,7 +41,7 @@ struct desk {
 };
 
 /* For its first user. NULL without memory. */
-struct lair_calling *calling_new(struct desk *desk, const struct call_event *event);
+struct lair_calling *calling_new(struct answer_queue *queue, const struct call_event *event);
 void calling_use(struct lair_calling *calling);
 void calling_leave(struct lair_calling *calling);
 
@@ -50,6 +50,6 @@ struct giving *giving_new(struct lair_calling *calling);
 struct giving *giving_free(struct giving *giving);
 
 /* The next answer to send; NULL: there is none. */
-struct giving *desk_take(struct desk *desk);
+struct giving *answer_queue_take(struct answer_queue *queue);
 /* It could not be sent now. It is the next again. */
-void desk_put_back(struct desk *desk, struct giving *giving);
+void answer_queue_put_back(struct answer_queue *queue, struct giving *giving);

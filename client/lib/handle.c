@@ -81,8 +81,8 @@ int lair_new(struct lair **lairp, const struct lair_options *options)
 	if (!lair)
 		return -ENOMEM;
 	lair->epoll = lair->wake = lair->timer = -1;
-	lair->desk = desk_new();
-	r = lair->desk ? options_take(lair, options ? options : &defaults) : -ENOMEM;
+	lair->queue = answer_queue_new();
+	r = lair->queue ? options_take(lair, options ? options : &defaults) : -ENOMEM;
 	if (r)
 		lair_free(lair);
 	else
@@ -101,7 +101,7 @@ struct lair *lair_free(struct lair *lair)
 		call_end(call, LAIR_E_LOST, BYTES("the handle was freed"));
 	}
 	transport_close(lair);
-	lair->desk = desk_close(lair->desk);
+	lair->queue = answer_queue_close(lair->queue);
 	free(lair->config);
 	free(lair);
 	return NULL;
@@ -255,7 +255,7 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 
 	if (lair->epoll < 0 || lair->lost)
 		return lair_fail(lair, LAIR_E_LOST, "not connected to %s", lair->shown);
-	desk_flush(lair);
+	answer_queue_flush(lair);
 	sources = transport_wait(lair, timeout_ms);
 	if (sources < 0)
 		return lair_fail(lair, sources, "%s", strerror(-sources));
@@ -269,7 +269,7 @@ static int handle_turn(struct lair *lair, int timeout_ms)
 		resume_begin(lair);
 	else if (sources & 1 << SOURCE_TIMER)
 		resume_on_timer(lair);
-	desk_flush(lair);
+	answer_queue_flush(lair);
 	return 0;
 }
 

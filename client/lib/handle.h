@@ -9,7 +9,7 @@
 
 #include <zmq.h>
 
-struct desk;
+struct answer_queue;
 
 struct lair {
 	char socket[PATH_SIZE];
@@ -42,7 +42,7 @@ struct lair {
 	uint64_t last_id;
 	struct lair_call *first, *last; /* the pending calls, oldest first */
 
-	struct desk *desk; /* answers to calls of functions, which other threads put there */
+	struct answer_queue *queue; /* answers to calls of functions, which other threads put there */
 };
 
 struct lair_call {
@@ -202,14 +202,14 @@ void calling_on_cancel(struct lair_call *call, struct bytes body);
 /* and its end: its open calls are cancelled. */
 void callings_end(struct lair_call *call);
 
-/* desk.c: answers wait here until the thread of the handle sends them. */
-struct desk *desk_new(void);
+/* answer_queue.c: answers wait here until the thread of the handle sends them. */
+struct answer_queue *answer_queue_new(void);
 /* No answer can be put here any more. Returns NULL. */
-struct desk *desk_close(struct desk *desk);
+struct answer_queue *answer_queue_close(struct answer_queue *queue);
 /* Which descriptor to write to when there is an answer; -1: none. */
-void desk_watch(struct desk *desk, int wake);
+void answer_queue_watch(struct answer_queue *queue, int wake);
 /* Send the answers. */
-void desk_flush(struct lair *lair);
+void answer_queue_flush(struct lair *lair);
 
 /* json.c: append @json, one value, as msgpack. Returns 0, -EINVAL or -ENOMEM. */
 int json_pack_text(msgpack_sbuffer *buffer, struct lair_text json);

@@ -68,7 +68,7 @@ void transport_disconnect(struct lair *lair)
 void transport_close(struct lair *lair)
 {
 	transport_disconnect(lair);
-	desk_watch(lair->desk, -1);
+	answer_queue_watch(lair->queue, -1);
 	lair->epoll = fd_close(lair->epoll);
 	lair->wake = fd_close(lair->wake);
 	lair->timer = fd_close(lair->timer);
@@ -106,7 +106,7 @@ int transport_open(struct lair *lair)
 	lair->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (!lair->context || lair->epoll < 0 || lair->wake < 0 || lair->timer < 0)
 		return -errno;
-	desk_watch(lair->desk, lair->wake);
+	answer_queue_watch(lair->queue, lair->wake);
 	r = watch(lair, lair->wake, SOURCE_WAKE);
 	return r ? r : watch(lair, lair->timer, SOURCE_TIMER);
 }

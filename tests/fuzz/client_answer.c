@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		&calls_reply_schema,
 	};
 	struct lair_call *calls[ARRAY_SIZE(replies)];
-	struct lair lair = {.epoll = -1, .wake = -1, .desk = desk_new()};
+	struct lair lair = {.epoll = -1, .wake = -1, .queue = answer_queue_new()};
 	zmq_msg_t message;
 
 	for (size_t i = 0; i < ARRAY_SIZE(replies); i++) {
@@ -154,6 +154,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_answer(calls[i]);
 		lair_call_free(calls[i]);
 	}
-	desk_close(lair.desk);
+	answer_queue_close(lair.queue);
 	return 0;
 }

@@ -1,35 +1,35 @@
-/* The desk: any thread puts answers to calls here, and the thread of the handle sends them. The desk and its calls
- * live as long as they are used, so a thread may come too late and do no harm. */
+/* The queue: any thread puts answers to calls here, and the thread of the handle sends them. The queue and its
+ * calls live as long as they are used, so a thread may come too late and do no harm. */
 #include "calling.h"
 
 /* ---- life ---- */
 
-struct desk *desk_new(void)
+struct answer_queue *answer_queue_new(void)
 {
-	struct desk *desk = calloc(1, sizeof(*desk));
+	struct answer_queue *queue = calloc(1, sizeof(*queue));
 
-	if (!desk)
+	if (!queue)
 		return NULL;
-	desk->users = 1;
-	desk->wake = -1;
-	pthread_mutex_init(&desk->lock, NULL);
-	return desk;
+	queue->users = 1;
+	queue->wake = -1;
+	pthread_mutex_init(&queue->lock, NULL);
+	return queue;
 }
 
-static void desk_leave(struct desk *desk)
+static void queue_leave(struct answer_queue *queue)
 {
 	unsigned users;
 
-	pthread_mutex_lock(&desk->lock);
-	users = --desk->users;
-	pthread_mutex_unlock(&desk->lock);
+	pthread_mutex_lock(&queue->lock);
+	users = --queue->users;
+	pthread_mutex_unlock(&queue->lock);
 	if (users > 0)
 		return;
-	pthread_mutex_destroy(&desk->lock);
-	free(desk);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue);
 }
 
-struct lair_calling *calling_new(struct desk *desk, const struct call_event *event)
+struct lair_calling *calling_new(struct answer_queue *queue, const struct call_event *event)
 {
 	struct lair_calling *calling = calloc(1, sizeof(*calling) + event->arguments.size);
 
@@ -44,35 +44,35 @@ struct lair_calling *calling_new(struct desk *desk, const struct call_event *eve
 	calling->arguments = (struct bytes){.data = (char *)(calling + 1), .size = event->arguments.size};
 	calling->number = event->number;
 	calling->users = 1;
-	calling->desk = desk;
-	pthread_mutex_lock(&desk->lock);
-	desk->users++;
-	pthread_mutex_unlock(&desk->lock);
+	calling->queue = queue;
+	pthread_mutex_lock(&queue->lock);
+	queue->users++;
+	pthread_mutex_unlock(&queue->lock);
 	return calling;
 }
 
 void calling_use(struct lair_calling *calling)
 {
-	pthread_mutex_lock(&calling->desk->lock);
+	pthread_mutex_lock(&calling->queue->lock);
 	calling->users++;
-	pthread_mutex_unlock(&calling->desk->lock);
+	pthread_mutex_unlock(&calling->queue->lock);
 }
 
 void calling_leave(struct lair_calling *calling)
 {
-	struct desk *desk = calling->desk;
+	struct answer_queue *queue = calling->queue;
 	unsigned users;
 
-	pthread_mutex_lock(&desk->lock);
+	pthread_mutex_lock(&queue->lock);
 	users = --calling->users;
-	pthread_mutex_unlock(&desk->lock);
+	pthread_mutex_unlock(&queue->lock);
 	if (users > 0)
 		return;
 	free(calling->function);
 	free(calling->key);
 	free(calling->json);
 	free(calling);
-	desk_leave(desk);
+	queue_leave(queue);
 }
 
 struct giving *giving_new(struct lair_calling *calling)
@@ -130,9 +130,9 @@ bool lair_calling_cancelled(const struct lair_calling *calling)
 {
 	bool cancelled;
 
-	pthread_mutex_lock(&calling->desk->lock);
+	pthread_mutex_lock(&calling->queue->lock);
 	cancelled = calling->cancelled;
-	pthread_mutex_unlock(&calling->desk->lock);
+	pthread_mutex_unlock(&calling->queue->lock);
 	return cancelled;
 }
 
@@ -140,9 +140,9 @@ struct lair_calling *lair_calling_free(struct lair_calling *calling)
 {
 	if (!calling)
 		return NULL;
-	pthread_mutex_lock(&calling->desk->lock);
+	pthread_mutex_lock(&calling->queue->lock);
 	calling->left = true;
-	pthread_mutex_unlock(&calling->desk->lock);
+	pthread_mutex_unlock(&calling->queue->lock);
 	calling_leave(calling);
 	return NULL;
 }
@@ -153,21 +153,21 @@ struct lair_calling *lair_calling_free(struct lair_calling *calling)
 static int put(struct lair_calling *calling, struct giving *giving)
 {
 	bool hold = giving->hold, gone;
-	struct desk *desk = calling->desk;
+	struct answer_queue *queue = calling->queue;
 	uint64_t one = 1;
 
-	pthread_mutex_lock(&desk->lock);
+	pthread_mutex_lock(&queue->lock);
 	gone = calling->cancelled;
-	if (!gone && desk->last)
-		desk->last->next = giving;
+	if (!gone && queue->last)
+		queue->last->next = giving;
 	else if (!gone)
-		desk->first = giving;
+		queue->first = giving;
 	if (!gone)
-		desk->last = giving;
+		queue->last = giving;
 	/* It fails only if the counter is full, and then the handle wakes, too. */
-	if (!gone && desk->wake >= 0)
-		(void)!write(desk->wake, &one, sizeof(one));
-	pthread_mutex_unlock(&desk->lock);
+	if (!gone && queue->wake >= 0)
+		(void)!write(queue->wake, &one, sizeof(one));
+	pthread_mutex_unlock(&queue->lock);
 	if (gone)
 		giving_free(giving);
 	if (!hold)
@@ -234,48 +234,48 @@ int lair_hold(struct lair_calling *calling, const char *why)
 
 /* ---- for the handle ---- */
 
-void desk_watch(struct desk *desk, int wake)
+void answer_queue_watch(struct answer_queue *queue, int wake)
 {
-	if (!desk)
+	if (!queue)
 		return;
-	pthread_mutex_lock(&desk->lock);
-	desk->wake = wake;
-	pthread_mutex_unlock(&desk->lock);
+	pthread_mutex_lock(&queue->lock);
+	queue->wake = wake;
+	pthread_mutex_unlock(&queue->lock);
 }
 
-struct giving *desk_take(struct desk *desk)
+struct giving *answer_queue_take(struct answer_queue *queue)
 {
 	struct giving *giving;
 
-	pthread_mutex_lock(&desk->lock);
-	giving = desk->first;
+	pthread_mutex_lock(&queue->lock);
+	giving = queue->first;
 	if (giving)
-		desk->first = giving->next;
-	if (!desk->first)
-		desk->last = NULL;
+		queue->first = giving->next;
+	if (!queue->first)
+		queue->last = NULL;
 	if (giving)
 		giving->next = NULL;
-	pthread_mutex_unlock(&desk->lock);
+	pthread_mutex_unlock(&queue->lock);
 	return giving;
 }
 
-void desk_put_back(struct desk *desk, struct giving *giving)
+void answer_queue_put_back(struct answer_queue *queue, struct giving *giving)
 {
-	pthread_mutex_lock(&desk->lock);
-	giving->next = desk->first;
-	desk->first = giving;
-	if (!desk->last)
-		desk->last = giving;
-	pthread_mutex_unlock(&desk->lock);
+	pthread_mutex_lock(&queue->lock);
+	giving->next = queue->first;
+	queue->first = giving;
+	if (!queue->last)
+		queue->last = giving;
+	pthread_mutex_unlock(&queue->lock);
 }
 
-struct desk *desk_close(struct desk *desk)
+struct answer_queue *answer_queue_close(struct answer_queue *queue)
 {
 	struct giving *giving;
 
-	while (desk && (giving = desk_take(desk)))
+	while (queue && (giving = answer_queue_take(queue)))
 		giving_free(giving);
-	if (desk)
-		desk_leave(desk);
+	if (queue)
+		queue_leave(queue);
 	return NULL;
 }
