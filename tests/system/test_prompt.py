@@ -212,7 +212,7 @@ def test_figures_on_a_terminal_that_shows_them(daemon: Daemon, terminal: Callabl
     it = terminal("repl", "-s", "kitty")
     kitty(it)
     it.type(PLOT)
-    it.expect("import")
+    it.expect("\r\n")
     seen = it.prompt()
     (picture,) = pictures(seen)
     check_png(picture)
@@ -238,7 +238,7 @@ def test_a_directory_for_figures_and_a_terminal(
     it = terminal("repl", "-s", "both", "--figures", str(tmp_path))
     kitty(it)
     it.type(PLOT)
-    it.expect("import")
+    it.expect("\r\n")
     (picture,) = pictures(it.prompt())
     assert (tmp_path / "figure-1.png").read_bytes() == picture
 
