@@ -244,7 +244,7 @@ static int details_write(struct warden *warden)
 
 	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : details_of(warden, session);
-	return r ? r : deeds_write(&warden->deeds, &warden->ledger);
+	return r ? r : done_calls_write(&warden->done_calls, &warden->ledger);
 }
 
 static void question_again(struct question *question)
@@ -279,7 +279,7 @@ static int everything_again(struct warden *warden)
 	struct session *session;
 	int r = 0;
 
-	deeds_rewrite(&warden->deeds);
+	done_calls_rewrite(&warden->done_calls);
 	list_for_each (session, &warden->tenants, tenant.node)
 		r = r ? r : session_again(warden, session);
 	return r;
@@ -332,8 +332,9 @@ static uint64_t alive_of_session(const struct session *session)
 
 static uint64_t family_alive(const struct warden *warden)
 {
-	uint64_t alive = warden->profile_size + LEDGER_RECORD_OVERHEAD + warden->record_size + warden->deeds.size +
-			 warden->deeds.n * (sizeof(struct deed) + LEDGER_RECORD_OVERHEAD);
+	uint64_t alive = warden->profile_size + LEDGER_RECORD_OVERHEAD + warden->record_size +
+			 warden->done_calls.size +
+			 warden->done_calls.n * (sizeof(struct done_call) + LEDGER_RECORD_OVERHEAD);
 	const struct session *session;
 
 	list_for_each (session, (struct list *)&warden->tenants, tenant.node)

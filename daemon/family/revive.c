@@ -93,7 +93,7 @@ static int position_note(struct old_family *old, const struct wire_frame *frame,
 		{&about_record_schema, offsetof(struct about_record, number)},
 		{&entry_record_schema, offsetof(struct entry_record, session)},
 		{&effect_record_schema, offsetof(struct effect_record, session)},
-		{&deed_record_schema, offsetof(struct deed_record, family)},
+		{&done_call_record_schema, offsetof(struct done_call_record, family)},
 	};
 	union {
 		struct code_record code;
@@ -102,7 +102,7 @@ static int position_note(struct old_family *old, const struct wire_frame *frame,
 		struct about_record about;
 		struct entry_record entry;
 		struct effect_record effect;
-		struct deed_record deed;
+		struct done_call_record done_call;
 	} record;
 	struct position position = {.at = at};
 	struct wire_fault fault;
@@ -383,14 +383,14 @@ static int message_from(const struct revival *revival, struct bytes body)
 
 /* ---- a family ---- */
 
-static void deeds_from(struct deeds *deeds, const struct old_family *old)
+static void done_calls_from(struct done_calls *done_calls, const struct old_family *old)
 {
-	struct deed_record record;
+	struct done_call_record record;
 	size_t next = 0;
 
-	while (old_family_record(old, &next, &deed_record_schema, 0, &record))
-		deeds_read(deeds, &record);
-	deeds->forgotten = old->record.deeds_forgotten;
+	while (old_family_record(old, &next, &done_call_record_schema, 0, &record))
+		done_calls_read(done_calls, &record);
+	done_calls->forgotten = old->record.done_calls_forgotten;
 }
 
 static int each(const struct revival *revival, struct bytes records,
@@ -456,7 +456,7 @@ static int family_revive(struct families *families, struct old_family *old)
 	if (held)
 		held->taken = true;
 	list_append(&nursery->wardens, &revival.warden->node);
-	deeds_from(&revival.warden->deeds, old);
+	done_calls_from(&revival.warden->done_calls, old);
 	r = each(&revival, record->interpreters, interpreter_from);
 	r = r ? r : each(&revival, record->sessions, revival_session);
 	r = r ? r : each(&revival, record->interpreters, interpreter_reattach);

@@ -236,7 +236,7 @@ static int checkpoint_from(const struct revival *revival, struct session *sessio
 	if (record->name.data)
 		history_name(&session->history, checkpoint, record->name);
 	CHECKPOINT_VALUES(RECORD_TAKE, checkpoint);
-	past_deeds_read(&checkpoint->deeds, record->deeds);
+	past_calls_read(&checkpoint->done_calls, record->done_calls);
 	/* An older one, so it is there already. */
 	checkpoint->parent = record->parent ? checkpoint_at(session, record->parent) : NULL;
 	return 0;

@@ -107,7 +107,7 @@ static int put_checkpoints(struct snapshot *snapshot, const struct session *sess
 	list_for_each (checkpoint, (struct list *)all, node) {
 		struct kept_checkpoint record = {
 			.name = record_text(checkpoint->name),
-			.deeds = past_deeds_bytes(&checkpoint->deeds),
+			.done_calls = past_calls_bytes(&checkpoint->done_calls),
 			.parent = checkpoint_place(session, checkpoint->parent),
 			.interpreter = checkpoint->interpreter->serial,
 		};
@@ -274,7 +274,7 @@ int snapshot_take(struct snapshot *snapshot, struct family_record *recordp, stru
 		.group_processes = warden->group.limits.of[CONTROLLER_PIDS],
 		.group_cpu = warden->group.limits.of[CONTROLLER_CPU],
 		.group_oom_kills = warden->group.oom_kills,
-		.deeds_forgotten = warden->deeds.forgotten,
+		.done_calls_forgotten = warden->done_calls.forgotten,
 		.interpreters = part(snapshot, PART_INTERPRETERS),
 		.sessions = part(snapshot, PART_SESSIONS),
 		.messages = part(snapshot, PART_MESSAGES),

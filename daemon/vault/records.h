@@ -70,7 +70,7 @@ void record_take_buffer(msgpack_sbuffer *buffer, struct bytes from);
 	F(m, UINT, group_cpu, OPTIONAL)                                                                            \
 	F(m, UINT, group_oom_kills, OPTIONAL)                                                                      \
 	QUOTA_VALUES(F, m)                                                                                         \
-	F(m, UINT, deeds_forgotten, OPTIONAL)                                                                      \
+	F(m, UINT, done_calls_forgotten, OPTIONAL)                                                                 \
 	F(m, BIN, interpreters, REQUIRED)                                                                          \
 	F(m, BIN, sessions, REQUIRED)                                                                              \
 	F(m, BIN, messages, REQUIRED)
@@ -209,8 +209,8 @@ void record_take_buffer(msgpack_sbuffer *buffer, struct bytes from);
 	F(m, STR, text, OPTIONAL)                                                                                  \
 	F(m, UINT, turned, OPTIONAL)                                                                               \
 	F(m, FLAG, again, OPTIONAL)
-/* What a call has done for the family, see deeds.h. */
-#define DEED_FIELDS(F, m)                                                                                          \
+/* What a call has done for the family, see done_calls.h. */
+#define DONE_CALL_FIELDS(F, m)                                                                                     \
 	F(m, UINT, family, OPTIONAL)                                                                               \
 	F(m, UINT, place, OPTIONAL)                                                                                \
 	F(m, UINT, serial, REQUIRED)                                                                               \
@@ -253,7 +253,7 @@ void record_take_buffer(msgpack_sbuffer *buffer, struct bytes from);
 #define KEPT_CHECKPOINT_FIELDS(F, m)                                                                               \
 	F(m, STR, name, OPTIONAL)                                                                                  \
 	CHECKPOINT_VALUES(F, m)                                                                                    \
-	F(m, BIN, deeds, OPTIONAL)                                                                                 \
+	F(m, BIN, done_calls, OPTIONAL)                                                                            \
 	F(m, UINT, parent, OPTIONAL)                                                                               \
 	F(m, UINT, interpreter, REQUIRED)
 #define OPERATION_VALUES(F, m)                                                                                     \
@@ -294,7 +294,7 @@ WIRE_MESSAGE(entry_record, "entry", NO_ID, ENTRY_FIELDS);
 WIRE_MESSAGE(effect_record, "effect", NO_ID, EFFECT_RECORD_FIELDS);
 WIRE_MESSAGE(display_record, "display", NO_ID, KEPT_DISPLAY_FIELDS);
 WIRE_MESSAGE(kept_call, "call", NO_ID, KEPT_CALL_FIELDS);
-WIRE_MESSAGE(deed_record, "deed", NO_ID, DEED_FIELDS);
+WIRE_MESSAGE(done_call_record, "done_call", NO_ID, DONE_CALL_FIELDS);
 WIRE_MESSAGE(kept_checkpoint, "checkpoint", NO_ID, KEPT_CHECKPOINT_FIELDS);
 WIRE_MESSAGE(operation_record, "operation", NO_ID, OPERATION_FIELDS);
 WIRE_MESSAGE(waiter_record, "waiter", NO_ID, WAITER_FIELDS);

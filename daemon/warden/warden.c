@@ -121,7 +121,7 @@ struct warden *warden_free(struct warden *warden)
 	table_remove(&warden->by_uid);
 	list_remove(&warden->touched);
 	ledger_deinit(&warden->ledger);
-	deeds_deinit(&warden->deeds);
+	done_calls_deinit(&warden->done_calls);
 	msgpack_sbuffer_destroy(&warden->guards);
 	fd_closep(&warden->directory);
 	group_deinit(&warden->group);

@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "cgroup/group.h"
 #include "config/config.h"
-#include "deeds.h"
+#include "done_calls.h"
 #include "interpreter.h"
 #include "quota.h"
 #include "tenant.h"
@@ -65,7 +65,7 @@ struct warden {
 	char language[WARDEN_LANGUAGE_SIZE], version[WARDEN_LANGUAGE_SIZE]; /* "": not known */
 	msgpack_sbuffer guards;						    /* array of str */
 	struct list tenants; /* a session and its branches; empty: a spare */
-	struct deeds deeds;
+	struct done_calls done_calls;
 	bool used;		   /* a session has had it */
 	bool importing;		   /* it does so now */
 	char set[SHA256_HEX_SIZE]; /* what a spare imports ahead, see prepared.h; "": nothing */

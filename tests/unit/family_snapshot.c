@@ -112,30 +112,33 @@ static void add_waiting(struct session *session)
 
 /* Two calls of `effect` functions, of which one is in the past of the session, and the other in that of its base.
  */
-static void add_deeds(struct session *session)
+static void add_done_calls(struct session *session)
 {
 	char where[] = "s", text[] = "pay(n=1)";
-	const struct deed deed = {.digest = {1, 2, 3}, .session = 1, .cell = 2, .where = where, .text = text};
-	struct deeds *deeds = &session->warden->deeds;
+	const struct done_call done_call = {
+		.digest = {1, 2, 3}, .session = 1, .cell = 2, .where = where, .text = text};
+	struct done_calls *done_calls = &session->warden->done_calls;
 	size_t place;
 
-	CHECK(deeds_place(&place, deeds, NULL, NULL) == 0 && deeds_add(deeds, place, &deed) == 0);
-	past_deeds_add(&session->deeds, place);
-	CHECK(deeds_place(&place, deeds, NULL, NULL) == 0 && deeds_add(deeds, place, &deed) == 0);
-	deeds->all[place].maybe = true;
+	CHECK(done_calls_place(&place, done_calls, NULL, NULL) == 0 &&
+	      done_calls_add(done_calls, place, &done_call) == 0);
+	past_calls_add(&session->done_calls, place);
+	CHECK(done_calls_place(&place, done_calls, NULL, NULL) == 0 &&
+	      done_calls_add(done_calls, place, &done_call) == 0);
+	done_calls->all[place].maybe = true;
 	if (session->history.base)
-		past_deeds_add(&session->history.base->deeds, place);
-	deeds->forgotten = 3;
-	session->deeds.forgotten = 2;
+		past_calls_add(&session->history.base->done_calls, place);
+	done_calls->forgotten = 3;
+	session->done_calls.forgotten = 2;
 	effects_call(&session->effects, true, true, "pay(n=1)", EFFECTS_DURING(2));
 }
 
-static void deeds_compare(const struct deeds *one, const struct deeds *two)
+static void done_calls_compare(const struct done_calls *one, const struct done_calls *two)
 {
 	CHECK(one->n == two->n && one->size == two->size && one->last == two->last &&
 	      one->forgotten == two->forgotten);
-	for (size_t i = 0; one->all && two->all && i < DEEDS_MAX; i++) {
-		const struct deed *left = &one->all[i], *right = &two->all[i];
+	for (size_t i = 0; one->all && two->all && i < DONE_CALLS_MAX; i++) {
+		const struct done_call *left = &one->all[i], *right = &two->all[i];
 
 		CHECK(left->serial == right->serial && left->session == right->session &&
 		      left->cell == right->cell && left->maybe == right->maybe);
@@ -147,7 +150,7 @@ static void deeds_compare(const struct deeds *one, const struct deeds *two)
 /* What is false or nothing in most sessions. */
 static void add_values(struct session *session)
 {
-	add_deeds(session);
+	add_done_calls(session);
 	session->exited = session->save_tried = session->restored = session->unloaded = true;
 	session->history.severed = true;
 	session->effects.dropped = 2;
@@ -284,7 +287,7 @@ static void test_state(enum session_state state, enum more more)
 		CHECK(before.record.last_session == after.record.last_session);
 		CHECK(before.record.last_question == after.record.last_question);
 		CHECK(journal_size(&former) == journal_size(&next));
-		deeds_compare(&session->warden->deeds, &first_of(&next)->warden->deeds);
+		done_calls_compare(&session->warden->done_calls, &first_of(&next)->warden->done_calls);
 		CHECK(session->effects.entries.n == first_of(&next)->effects.entries.n &&
 		      session->effects.entries.size == first_of(&next)->effects.entries.size);
 		if (more == MORE_CALLS)

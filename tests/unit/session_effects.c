@@ -1,10 +1,10 @@
-/* The effects of a session: which are told, and which are forgotten first. And the deeds of a family. */
+/* The effects of a session: which are told, and which are forgotten first. And the done calls of a family. */
 #include "check.h"
 
 #include "session/core/effects.h"
 
 #include "vault/records.h"
-#include "warden/deeds.h"
+#include "warden/done_calls.h"
 
 #include "proto/message.h"
 
@@ -73,75 +73,75 @@ static void test_bound(void)
 	kept_deinit(&effects.entries);
 }
 
-/* ---- deeds ---- */
+/* ---- done calls ---- */
 
-static struct past_deeds now;
+static struct past_calls now;
 
 static bool in_past(void *userdata, size_t place)
 {
 	(void)userdata;
-	return past_deeds_have(&now, place);
+	return past_calls_have(&now, place);
 }
 
-static size_t add(struct deeds *deeds, uint8_t which)
+static size_t add(struct done_calls *done_calls, uint8_t which)
 {
 	char where[] = "s", text[] = "pay()";
-	struct deed deed = {.digest = {which}, .session = 1, .cell = which, .where = where, .text = text};
+	struct done_call done_call = {.digest = {which}, .session = 1, .cell = which, .where = where, .text = text};
 	size_t place = 0;
 
-	CHECK(deeds_place(&place, deeds, in_past, NULL) == 0 && place < DEEDS_MAX);
-	if (deeds->all[place].serial) {
-		past_deeds_forget(&now, place);
-		deeds_forget(deeds, place);
+	CHECK(done_calls_place(&place, done_calls, in_past, NULL) == 0 && place < DONE_CALLS_MAX);
+	if (done_calls->all[place].serial) {
+		past_calls_forget(&now, place);
+		done_calls_forget(done_calls, place);
 	}
-	CHECK(deeds_add(deeds, place, &deed) == 0);
-	past_deeds_add(&now, place);
+	CHECK(done_calls_add(done_calls, place, &done_call) == 0);
+	past_calls_add(&now, place);
 	return place;
 }
 
-static const struct deed *find(const struct deeds *deeds, const struct past_deeds *past, uint8_t which,
-			       bool *unsure)
+static const struct done_call *find(const struct done_calls *done_calls, const struct past_calls *past,
+				    uint8_t which, bool *unsure)
 {
 	const uint8_t digest[SHA256_SIZE] = {which};
 
-	return deeds_find(unsure, deeds, past, digest);
+	return done_calls_find(unsure, done_calls, past, digest);
 }
 
-static void test_deeds(void)
+static void test_done_calls(void)
 {
-	struct deeds deeds = {.all = NULL};
-	struct past_deeds before, kept;
+	struct done_calls done_calls = {.all = NULL};
+	struct past_calls before, kept;
 	bool unsure;
 
-	now = (struct past_deeds){.forgotten = 0};
-	CHECK(!find(&deeds, &now, 1, &unsure) && !unsure);
-	add(&deeds, 1);
+	now = (struct past_calls){.forgotten = 0};
+	CHECK(!find(&done_calls, &now, 1, &unsure) && !unsure);
+	add(&done_calls, 1);
 	before = now;
-	add(&deeds, 2);
-	CHECK(!find(&deeds, &now, 1, &unsure) && !find(&deeds, &now, 2, &unsure));
+	add(&done_calls, 2);
+	CHECK(!find(&done_calls, &now, 1, &unsure) && !find(&done_calls, &now, 2, &unsure));
 	now = before; /* undone */
-	CHECK(find(&deeds, &now, 2, &unsure) && !unsure && !find(&deeds, &now, 1, &unsure));
-	past_deeds_read(&kept, past_deeds_bytes(&now));
+	CHECK(find(&done_calls, &now, 2, &unsure) && !unsure && !find(&done_calls, &now, 1, &unsure));
+	past_calls_read(&kept, past_calls_bytes(&now));
 	CHECK(!memcmp(&kept, &now, sizeof(now)));
 	/* What is in the past is forgotten before what was undone. */
-	for (int i = 0; i < DEEDS_MAX + 10; i++)
-		add(&deeds, 3);
-	CHECK(deeds.n == DEEDS_MAX && deeds.forgotten == 12);
-	CHECK(find(&deeds, &now, 2, &unsure) && !unsure);
-	CHECK(!find(&deeds, &now, 9, &unsure) && !unsure);
+	for (int i = 0; i < DONE_CALLS_MAX + 10; i++)
+		add(&done_calls, 3);
+	CHECK(done_calls.n == DONE_CALLS_MAX && done_calls.forgotten == 12);
+	CHECK(find(&done_calls, &now, 2, &unsure) && !unsure);
+	CHECK(!find(&done_calls, &now, 9, &unsure) && !unsure);
 	/* Who goes back behind what is forgotten knows nothing for certain. */
-	now = (struct past_deeds){.forgotten = 0};
-	CHECK(!find(&deeds, &now, 9, &unsure) && unsure);
-	CHECK(find(&deeds, &now, 3, &unsure));
-	CHECK(!past_deeds_bytes(&now).data);
-	deeds_deinit(&deeds);
-	CHECK(deeds.n == 0 && deeds.size == 0);
+	now = (struct past_calls){.forgotten = 0};
+	CHECK(!find(&done_calls, &now, 9, &unsure) && unsure);
+	CHECK(find(&done_calls, &now, 3, &unsure));
+	CHECK(!past_calls_bytes(&now).data);
+	done_calls_deinit(&done_calls);
+	CHECK(done_calls.n == 0 && done_calls.size == 0);
 }
 
 int main(void)
 {
 	test_order();
 	test_bound();
-	test_deeds();
+	test_done_calls();
 	return check_report();
 }

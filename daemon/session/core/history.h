@@ -4,7 +4,7 @@
 #pragma once
 
 #include "proto/list.h"
-#include "warden/deeds.h"
+#include "warden/done_calls.h"
 
 #define CHECKPOINT_NAME_MAX 64
 
@@ -24,7 +24,7 @@ struct checkpoint {
 	struct checkpoint *parent;	    /* older, so before it in the list; NULL: the pristine image */
 	uint64_t position;		    /* in the list that a client got last, from 1 on */
 	bool severed;			    /* the state before it has been forgotten */
-	struct past_deeds deeds;	    /* in its past */
+	struct past_calls done_calls;	    /* in its past */
 	struct interpreter *interpreter;    /* frozen */
 };
 

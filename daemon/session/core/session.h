@@ -121,15 +121,15 @@ struct session {
 	struct history history;
 	struct kept_list journal;
 	struct effects effects;
-	struct past_deeds deeds;    /* of the live state */
-	uint64_t at;		    /* the live state is the one after this cell, if no cell has run since */
-	bool growing;		    /* out of another session's checkpoint */
-	bool midway;		    /* it begins in the middle of a cell, and does not yet: see split.h */
-	bool was_saved;		    /* the running cell began in a saved state */
-	bool exact;		    /* the same, and it can be gone back to */
-	struct interpreter *source; /* frozen: what RESTORING forks, or what a branch grew from that has no other.
-				     * It lasts as long as somebody has it here */
-	struct checkpoint *target;  /* what to restore; NULL: the pristine image */
+	struct past_calls done_calls; /* of the live state */
+	uint64_t at;		      /* the live state is the one after this cell, if no cell has run since */
+	bool growing;		      /* out of another session's checkpoint */
+	bool midway;		      /* it begins in the middle of a cell, and does not yet: see split.h */
+	bool was_saved;		      /* the running cell began in a saved state */
+	bool exact;		      /* the same, and it can be gone back to */
+	struct interpreter *source;   /* frozen: what RESTORING forks, or what a branch grew from that has no other.
+				       * It lasts as long as somebody has it here */
+	struct checkpoint *target;    /* what to restore; NULL: the pristine image */
 	struct interpreter *successor;	 /* made while the live one is being killed; NULL: when it is dead */
 	struct checkpoint *successor_of; /* out of which; NULL: the pristine image */
 	struct interpreter *freezing;	 /* the copy being made; the running cell, if any, waits behind it */

@@ -278,7 +278,7 @@ static int past_copy(struct session *session, const struct session *parent)
 		shared = history_add(&session->history, base->interpreter, base->cell);
 		if (!shared)
 			return -ENOMEM;
-		shared->deeds = base->deeds;
+		shared->done_calls = base->done_calls;
 		shared->born = base->born;
 		shared->files = base->files;
 		shared->n_files = base->n_files;

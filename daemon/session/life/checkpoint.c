@@ -166,7 +166,7 @@ static int copy_take(struct session *session, const struct frozen_message *froze
 		session_end(session, "internal");
 		return -1;
 	}
-	session->history.base->deeds = session->deeds;
+	session->history.base->done_calls = session->done_calls;
 	filing_on_frozen(session, session->history.base);
 	measure_after(session, MEASURE_US);
 	operation_on_frozen(session, NULL); /* with its name, it does not count among those without */

@@ -44,9 +44,9 @@ static void restored(struct session *session)
 		session_finish_cell(session, &session->verdict);
 	}
 	if (target)
-		session->deeds = target->deeds;
+		session->done_calls = target->done_calls;
 	else if (!grown)
-		session->deeds = (struct past_deeds){.forgotten = 0};
+		session->done_calls = (struct past_calls){.forgotten = 0};
 	if (!list_empty(&session->resets) && (target || grown)) {
 		/* Asked for while it was on its way. */
 		session_kill_interpreter(session, "reset");

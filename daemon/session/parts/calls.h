@@ -32,7 +32,7 @@ void session_refuse_call(struct session *session, const struct call_message *mes
 /* Its interpreter or its cell ends: they have no answer. */
 void session_end_calls(struct session *session);
 
-/* deeds.c */
+/* done_calls.c */
 enum call_end {
 	CALL_ANSWERED,
 	CALL_ABANDONED, /* nobody in its cell waits any more */

@@ -71,6 +71,6 @@ static const struct part effects_part = {.name = "effects",
 
 /* In the order in which they are initialised. The first that a deadline is for takes it. */
 const struct part *const session_parts[] = {
-	&journal_part, &effects_part, &deeds_part,	&filing_part,	 &saving_part, &transfers_part,
+	&journal_part, &effects_part, &done_calls_part, &filing_part,	 &saving_part, &transfers_part,
 	&split_part,   &calls_part,   &installing_part, &comparing_part, &asking_part, NULL,
 };

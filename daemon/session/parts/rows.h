@@ -3,7 +3,7 @@
 
 #include "session/core/part.h"
 
-extern const struct part deeds_part, filing_part, saving_part, transfers_part, split_part, calls_part,
+extern const struct part done_calls_part, filing_part, saving_part, transfers_part, split_part, calls_part,
 	installing_part, comparing_part, asking_part;
 
 /* NULL after the last. */

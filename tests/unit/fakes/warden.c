@@ -67,7 +67,7 @@ static void warden_free_dead(struct grave *grave)
 	list_remove(&warden->touched);
 	list_remove(&warden->node);
 	ledger_deinit(&warden->ledger);
-	deeds_deinit(&warden->deeds);
+	done_calls_deinit(&warden->done_calls);
 	free(warden->workspace);
 	free(warden);
 }

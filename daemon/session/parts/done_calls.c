@@ -1,5 +1,5 @@
-/* What calls leave behind: an effect, which is told when the session goes back; and of an `effect` function a deed,
- * which the session does not repeat in silence. */
+/* What calls leave behind: an effect, which is told when the session goes back; and of an `effect` function a done
+ * call, which the session does not repeat in silence. */
 #include "calls.h"
 
 #include "promise/call_text.h"
@@ -21,7 +21,7 @@ static bool is_undone_nowhere(void *userdata, size_t place)
 	struct session *session;
 
 	list_for_each (session, &warden->tenants, tenant.node)
-		if (!past_deeds_have(&session->deeds, place))
+		if (!past_calls_have(&session->done_calls, place))
 			return false;
 	return true;
 }
@@ -31,28 +31,28 @@ static void forget(struct warden *warden, size_t place)
 	struct checkpoint *checkpoint;
 	struct session *session;
 
-	if (!warden->deeds.all[place].serial)
+	if (!warden->done_calls.all[place].serial)
 		return;
 	list_for_each (session, &warden->tenants, tenant.node) {
-		past_deeds_forget(&session->deeds, place);
+		past_calls_forget(&session->done_calls, place);
 		list_for_each (checkpoint, &session->history.checkpoints, node)
-			past_deeds_forget(&checkpoint->deeds, place);
+			past_calls_forget(&checkpoint->done_calls, place);
 	}
-	deeds_forget(&warden->deeds, place);
+	done_calls_forget(&warden->done_calls, place);
 }
 
-static int deed_add(struct session *session, const struct deed *deed)
+static int done_call_add(struct session *session, const struct done_call *done_call)
 {
 	struct warden *warden = session->warden;
 	size_t place;
-	int r = deeds_place(&place, &warden->deeds, is_undone_nowhere, warden);
+	int r = done_calls_place(&place, &warden->done_calls, is_undone_nowhere, warden);
 
 	if (r)
 		return r;
 	forget(warden, place);
-	r = deeds_add(&warden->deeds, place, deed);
+	r = done_calls_add(&warden->done_calls, place, done_call);
 	if (!r)
-		past_deeds_add(&session->deeds, place);
+		past_calls_add(&session->done_calls, place);
 	return r;
 }
 
@@ -66,30 +66,30 @@ static bool is_again(const struct cell *cell, const struct call *call)
 /* One `again` accounts for one earlier call: from now on that counts as done in the past of this state. */
 static void account(struct session *session, const uint8_t digest[static SHA256_SIZE])
 {
-	const struct deeds *deeds = &session->warden->deeds;
+	const struct done_calls *done_calls = &session->warden->done_calls;
 	bool unsure;
-	const struct deed *earlier = deeds_find(&unsure, deeds, &session->deeds, digest);
+	const struct done_call *earlier = done_calls_find(&unsure, done_calls, &session->done_calls, digest);
 
 	if (earlier)
-		past_deeds_add(&session->deeds, deed_place(deeds, earlier));
+		past_calls_add(&session->done_calls, done_call_place(done_calls, earlier));
 }
 
-static void deed_note(struct session *session, const struct call *call, bool maybe, const char *text)
+static void done_call_note(struct session *session, const struct call *call, bool maybe, const char *text)
 {
-	struct deed deed = {.session = session->tenant.number,
-			    .cell = session->cell->number,
-			    .where = session->id,
-			    .text = text,
-			    .maybe = maybe};
+	struct done_call done_call = {.session = session->tenant.number,
+				      .cell = session->cell->number,
+				      .where = session->id,
+				      .text = text,
+				      .maybe = maybe};
 
-	if (call_digest(deed.digest, call->function, call->arguments) == 0) {
+	if (call_digest(done_call.digest, call->function, call->arguments) == 0) {
 		if (is_again(session->cell, call))
-			account(session, deed.digest);
-		if (deed_add(session, &deed) == 0)
+			account(session, done_call.digest);
+		if (done_call_add(session, &done_call) == 0)
 			return;
 	}
 	/* Without memory nobody knows which it was. */
-	session->warden->deeds.forgotten++;
+	session->warden->done_calls.forgotten++;
 }
 
 static void text_add_error(char text[static CALL_TEXT_SIZE + ERROR_SHOWN], struct bytes error)
@@ -124,7 +124,7 @@ void session_note_call(struct session *session, const struct call *call, enum ca
 	effect = !function || function->effect; /* it was offered, so without memory alone there is none */
 	call_text(text, call->function, call->arguments);
 	if (effect)
-		deed_note(session, call, end != CALL_ANSWERED || error.data, text);
+		done_call_note(session, call, end != CALL_ANSWERED || error.data, text);
 	if (error.data)
 		text_add_error(text, error);
 	effects_call(&session->effects, end != CALL_ANSWERED, effect, text, EFFECTS_DURING(session->cell->number));
@@ -133,43 +133,43 @@ void session_note_call(struct session *session, const struct call *call, enum ca
 /* ---- a call begins ---- */
 
 static void where_write(char out[static SESSION_NAME_SIZE + 48], const struct session *session,
-			const struct deed *deed)
+			const struct done_call *done_call)
 {
-	if (deed->session == session->tenant.number)
-		snprintf(out, SESSION_NAME_SIZE + 48, "cell %" PRIu64, deed->cell);
+	if (done_call->session == session->tenant.number)
+		snprintf(out, SESSION_NAME_SIZE + 48, "cell %" PRIu64, done_call->cell);
 	else
-		snprintf(out, SESSION_NAME_SIZE + 48, "cell %" PRIu64 " of session \"%s\"", deed->cell,
-			 deed->where);
+		snprintf(out, SESSION_NAME_SIZE + 48, "cell %" PRIu64 " of session \"%s\"", done_call->cell,
+			 done_call->where);
 }
 
 int session_repeats(char out[static REPEAT_TEXT_SIZE], struct session *session, const struct call_message *message)
 {
 	static const char *const again = "tools.%.*s.again(...) does it once more";
-	const struct deeds *deeds = &session->warden->deeds;
+	const struct done_calls *done_calls = &session->warden->done_calls;
 	int name = (int)message->function.size, r;
 	char where[SESSION_NAME_SIZE + 48];
 	uint8_t digest[SHA256_SIZE];
-	const struct deed *deed;
+	const struct done_call *done_call;
 	bool unsure;
 	size_t used;
 
-	if (message->again || session->cell->options.again || deeds->last + deeds->forgotten == 0)
+	if (message->again || session->cell->options.again || done_calls->last + done_calls->forgotten == 0)
 		return 0;
 	r = call_digest(digest, message->function, message->arguments);
 	if (r)
 		return r;
-	deed = deeds_find(&unsure, deeds, &session->deeds, digest);
-	if (!deed && !unsure)
+	done_call = done_calls_find(&unsure, done_calls, &session->done_calls, digest);
+	if (!done_call && !unsure)
 		return 0;
-	if (deed) {
-		where_write(where, session, deed);
+	if (done_call) {
+		where_write(where, session, done_call);
 		used = (size_t)snprintf(
 			out, REPEAT_TEXT_SIZE,
-			deed->maybe ? "%s may have been done in %s, and going back did not undo that; "
-				      "look whether it was. If it has to be, "
-				    : "%s was done in %s, and going back did not undo that. If it is to "
-				      "be repeated, ",
-			deed->text, where);
+			done_call->maybe ? "%s may have been done in %s, and going back did not undo that; "
+					   "look whether it was. If it has to be, "
+					 : "%s was done in %s, and going back did not undo that. If it is to "
+					   "be repeated, ",
+			done_call->text, where);
 	} else {
 		used = (size_t)snprintf(out, REPEAT_TEXT_SIZE,
 					"so much was done, and undone since, that nobody knows whether this was. "
@@ -183,16 +183,16 @@ int session_repeats(char out[static REPEAT_TEXT_SIZE], struct session *session, 
 
 static void on_branch(struct session *session, const struct session *parent, const struct checkpoint *from)
 {
-	session->deeds = from ? from->deeds : parent->deeds;
+	session->done_calls = from ? from->done_calls : parent->done_calls;
 }
 
-#define DEEDS_FIELDS(F, m) F(m, BIN, past, OPTIONAL)
-WIRE_DECLARE(past_record, NO_ID, DEEDS_FIELDS);
-WIRE_DEFINE(past_record, "deeds", NO_ID, DEEDS_FIELDS);
+#define DONE_CALLS_FIELDS(F, m) F(m, BIN, past, OPTIONAL)
+WIRE_DECLARE(past_record, NO_ID, DONE_CALLS_FIELDS);
+WIRE_DEFINE(past_record, "done_calls", NO_ID, DONE_CALLS_FIELDS);
 
 static int put(msgpack_sbuffer *buffer, const struct session *session)
 {
-	const struct past_record record = {.past = past_deeds_bytes(&session->deeds)};
+	const struct past_record record = {.past = past_calls_bytes(&session->done_calls)};
 
 	return record.past.data ? wire_encode_body(buffer, &past_record_schema, &record) : 0;
 }
@@ -204,8 +204,8 @@ static int take(struct session *session, struct bytes value)
 
 	if (wire_decode_known(&record, &past_record_schema, value, &fault))
 		return -EBADMSG;
-	past_deeds_read(&session->deeds, record.past);
+	past_calls_read(&session->done_calls, record.past);
 	return 0;
 }
 
-const struct part deeds_part = {.name = "deeds", .on_branch = on_branch, .put = put, .take = take};
+const struct part done_calls_part = {.name = "done_calls", .on_branch = on_branch, .put = put, .take = take};
