@@ -149,6 +149,11 @@ struct lair_waiting;
 struct lair_exec {
 	const char *session; /* NULL: a one-shot, whose session ends with its cell */
 	const char *profile; /* NULL: the session's, or "default" */
+	/* What the session is to have beside its profile, NAME=VALUE, ended by NULL; or NULL. read, write: a
+	 * directory of the daemon's host, by its real path, the first of which the session starts in; memory, cpu,
+	 * network: as in sessions.conf. The daemon's own user may ask for anything, others for what the profile
+	 * allows. After a ? it is a wish. A session that is open already must have it. */
+	const char *const *settings;
 	struct lair_text code;
 	double timeout;	       /* of the cell, in seconds; 0: the profile's */
 	bool unlimited;	       /* without @timeout: a person waits, so the cell has as long as the profile allows */
@@ -217,6 +222,9 @@ int lair_hello(struct lair *lair, struct lair_call **callp);
  * gets "default"; and a session that is there already may have any. */
 #define LAIR_WORKBENCH "workbench?" /* for a person's own work */
 int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile);
+/* The same with @settings, as those of struct lair_exec. */
+int lair_open_with(struct lair *lair, struct lair_call **callp, const char *session, const char *profile,
+		   const char *const *settings);
 int lair_exec(struct lair *lair, struct lair_call **callp, const struct lair_exec *exec);
 int lair_attach(struct lair *lair, struct lair_call **callp, const struct lair_attach *attach);
 /* Have the output since @from once more, of a pending call of lair_attach: it comes to on_output and on_display,
@@ -660,6 +668,9 @@ struct lair_session {
 	uint64_t birth;		     /* no other session of that id has the same number */
 	bool own_files;		     /* of a branch that was made: it has files of its own */
 	struct lair_text key;	     /* of a branch at a call: of its cell, see lair_attach */
+	struct lair_text
+		directory; /* where it starts, a directory of the daemon's host; absent: in its workspace */
+	bool writable;	   /* its cells may write to that */
 };
 
 /* Output that was written between two cells. Of much output only the beginning and the end are kept. */

@@ -28,6 +28,7 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 #define OPEN_FIELDS(F, m)                                                                                          \
 	F(m, STR, session, REQUIRED)                                                                               \
 	F(m, STR, profile, OPTIONAL)                                                                               \
+	F(m, RAW, settings, OPTIONAL)                                                                              \
 	F(m, STR, key, OPTIONAL)
 /* A cell: its code and its options, which the daemon keeps in this form, writes down and hands to the interpreter.
  * figure: png or svg. values: show small locals in errors. env: array of "NAME=value". argv: array of str, as
@@ -50,6 +51,7 @@ WIRE_MESSAGE(function, "function", NO_ID, FUNCTION_FIELDS);
 #define EXEC_FIELDS(F, m)                                                                                          \
 	F(m, STR, session, OPTIONAL)                                                                               \
 	F(m, STR, profile, OPTIONAL)                                                                               \
+	F(m, RAW, settings, OPTIONAL)                                                                              \
 	CELL_OPTIONS_FIELDS(F, m)                                                                                  \
 	F(m, REAL, timeout, OPTIONAL)                                                                              \
 	F(m, STR, key, OPTIONAL)                                                                                   \
@@ -453,6 +455,8 @@ WIRE_MESSAGE(stats_request, "stats", ID, WIRE_NOTHING);
 	F(m, REAL, cell_timeout, OPTIONAL)                                                                         \
 	F(m, REAL, idle_ttl, OPTIONAL)                                                                             \
 	F(m, REAL, hard_ttl, OPTIONAL)                                                                             \
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, FLAG, writable, OPTIONAL)                                                                             \
 	F(m, FLAG, opened, OPTIONAL)
 /* One session, in the replies to open, info and branch and in the list of list. Times are seconds; created is since
  * the epoch; idle is 0 while busy. key: of the cell in which a branch at a call has begun. own_files: the branch
@@ -863,11 +867,17 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, UINT, threads, OPTIONAL)                                                                              \
 	F(m, FLAG, threads_given, OPTIONAL)
 /* Make a warden. Descriptors travel with it: the warden's end of its control pair, then one for each control
- * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. */
+ * group that it enters. uid: the host uid and gid of the session, 0 = the template's own. directory: where it
+ * starts, absent: in its workspace. places, memory: in place of those of configure, if there are places; then home:
+ * absent: none. */
 #define WARDEN_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, REQUIRED)                                                                               \
 	F(m, STR, workspace, REQUIRED)                                                                             \
-	F(m, UINT, uid, OPTIONAL)
+	F(m, UINT, uid, OPTIONAL)                                                                                  \
+	F(m, STR, directory, OPTIONAL)                                                                             \
+	F(m, RAW, places, OPTIONAL)                                                                                \
+	F(m, UINT, memory, OPTIONAL)                                                                               \
+	F(m, STR, home, OPTIONAL)
 
 #define NO_FIELDS(F, m) F(m, UINT, serial, OPTIONAL)
 

@@ -5,6 +5,7 @@
 
 #include "lair.h"
 
+#include "base/asked.h"
 #include "terminal.h"
 
 #include <jansson.h>
@@ -60,6 +61,7 @@ enum {
 #define WITH_HTTP 8589934592ull
 #define WITH_TOKEN 17179869184ull
 #define PAGED 34359738368ull /* no flag: at a terminal its output goes through a pager */
+#define WITH_ASKED 68719476736ull /* directories and limits of the session */
 
 /* Which daemon a verb needs. */
 enum need {
@@ -91,15 +93,16 @@ struct cli {
 	const struct verb *verb;
 	const char *socket, *config, *session, *profile, *file, *from, *key, *figures, *cursor, *forget, *keep,
 		*servers, *tools, *format, *color, *sort, *refuse, *prefix, *name, *listen, *tokens, *origins,
-		*certificate, *certificate_key, *sessions, *requests, *rate;
+		*certificate, *certificate_key, *sessions, *requests, *rate, *memory, *cpus, *network;
 	double timeout, patience; /* seconds; 0: not given */
 	bool json, stream, files, share, keep_files, at_call, source, print_config, no_start, help, version, kill,
 		instructions, longer, once, serve, approve, user, sys_prefix, by_path, follow;
 	/* make a directory for pictures, since none was given and the terminal cannot show them; it was made */
 	bool figures_place, figures_placed;
 	char names[2][CLI_NAME_SIZE]; /* of sessions, if these differ from the arguments */
-	struct cli_list allow, functions, ask, effect;
-	struct lair_exec options; /* of a cell, as far as there are flags for them; its lists are among these */
+	struct cli_list allow, functions, ask, effect, directories;
+	struct asked_settings asked; /* of these and of the limits */
+	struct lair_exec options;    /* of a cell, as far as there are flags for them; its lists are among these */
 	struct cli_list lists[CLI_OPTION_LISTS];
 	size_t n_lists;
 	char **args;
@@ -150,6 +153,9 @@ void cli_setting_notice(struct lair_text setting);
 int cli_connect(struct cli *cli, enum need need);
 /* Whether cli->verb has as many arguments as it wants. Returns 0 or EXIT_USAGE, having said why. */
 int cli_args_check(const struct cli *cli);
+/* asked.c: what the session is to have beside its profile, into cli->options; if @here and no directory is named,
+ * the present one. Returns 0 or EXIT_USAGE, having said why. */
+int cli_asked(struct cli *cli, bool here);
 /* name.c: replace the names of sessions in the arguments of cli->verb by the names that the daemon knows. Returns 0
  * or EXIT_USAGE, having said why. */
 int cli_names(struct cli *cli);

@@ -151,7 +151,10 @@ int verb_exec(struct cli *cli)
 		*--cli->args = (char *)(uintptr_t)cli->file;
 	exec.argv = cli->file || cli->n_args > 1 ? (const char *const *)cli->args : NULL;
 	cli->args += cli->file != NULL;
-	r = cli_code(cli, &exec.code, &read);
+	r = cli_asked(cli, false);
+	exec.settings = cli->options.settings;
+	if (!r)
+		r = cli_code(cli, &exec.code, &read);
 	if (!r)
 		r = offer_new(&offer, cli);
 	/* A daemon is started only if the command line is right. */

@@ -6,11 +6,12 @@
 #include <limits.h>
 #include <stdio.h>
 
-#define ARGUMENTS_MAX 16
+#define ARGUMENTS_MAX (24 + 2 * CLI_LIST_MAX)
 
-static int run(const struct cli *cli)
+static int run(struct cli *cli)
 {
 	const struct jupyter_options options = {
+		.asked = &cli->asked,
 		.lair = {.socket = cli->socket, .config = cli->config, .no_start = cli->no_start},
 		.connection = cli->file,
 		.session = cli->session,
@@ -19,7 +20,9 @@ static int run(const struct cli *cli)
 		.timeout = cli->timeout,
 	};
 
-	return cli->file ? jupyter_run(&options) : cli_usage(cli, "run needs -f FILE, the connection file");
+	int r = cli->file ? cli_asked(cli, true) : cli_usage(cli, "run needs -f FILE, the connection file");
+
+	return r ? r : jupyter_run(&options);
 }
 
 /* The arguments of the kernel, besides its connection file. */
@@ -31,6 +34,9 @@ static void arguments_make(const char **arguments, const struct cli *cli, char t
 		{"--socket", cli->socket},
 		{"--config", cli->config},
 		{"--timeout", cli->timeout > 0 ? timeout : NULL},
+		{"--memory", cli->memory},
+		{"--cpus", cli->cpus},
+		{"--network", cli->network},
 	};
 	size_t n = 0;
 
@@ -40,6 +46,10 @@ static void arguments_make(const char **arguments, const struct cli *cli, char t
 			arguments[n++] = flags[i][0];
 			arguments[n++] = flags[i][1];
 		}
+	for (size_t i = 0; i < cli->directories.n; i++) {
+		arguments[n++] = "--dir";
+		arguments[n++] = cli->directories.items[i];
+	}
 	if (cli->by_path)
 		arguments[n++] = "--by-path";
 	if (cli->no_start)

@@ -9,7 +9,7 @@ static int verb_help(struct cli *cli);
 static const struct verb verbs[] = {
 	{"exec", "[-s ID] CODE | -f FILE [ARG...] | - [ARG...]", "run code in a session, or in one made for it",
 	 WITH_SESSION | WITH_PROFILE | WITH_CELL | WITH_FILE | WITH_STREAM | WITH_FIGURES | WITH_OPTIONS |
-		 WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS | WITH_ALLOW,
+		 WITH_COLOR | WITH_FUNCTIONS | WITH_SERVERS | WITH_ALLOW | WITH_ASKED,
 	 0, INT_MAX, NEED_NOTHING, verb_exec},
 	{"install", "ID PACKAGE...", "install packages in a session; its variables stay, and undo takes them back",
 	 ON_SESSION | WITH_CELL | WITH_PROFILE | WITH_COLOR, 2, INT_MAX, NEED_STARTED, verb_install},
@@ -26,10 +26,10 @@ static const struct verb verbs[] = {
 	 ON_SESSION | WITH_KEY | WITH_ANSWER, 1, 3, NEED_RUNNING, verb_answer},
 	{"repl", "[-s ID]", "a Python prompt in a session",
 	 WITH_SESSION | WITH_PROFILE | WITH_CELL | WITH_FIGURES | WITH_PROMPT_OPTIONS | WITH_COLOR |
-		 WITH_FUNCTIONS | WITH_SERVERS | WITH_ALLOW,
+		 WITH_FUNCTIONS | WITH_SERVERS | WITH_ALLOW | WITH_ASKED,
 	 0, 0, NEED_STARTED, verb_repl},
-	{"open", "ID", "make a session, or see that it is there", ON_SESSION | WITH_PROFILE, 1, 1, NEED_STARTED,
-	 verb_open},
+	{"open", "ID", "make a session, or see that it is there", ON_SESSION | WITH_PROFILE | WITH_ASKED, 1, 1,
+	 NEED_STARTED, verb_open},
 	{"top", "", "watch your sessions, the busiest first", WITH_TOP, 0, 0, NEED_RUNNING, verb_top},
 	{"ls", "", "list your sessions", WITH_LONG, 0, 0, NEED_RUNNING, verb_ls},
 	{"info", "ID", "show all about a session", ON_SESSION, 1, 1, NEED_RUNNING, verb_info},
@@ -79,7 +79,7 @@ static const struct verb verbs[] = {
 		 WITH_ALLOW,
 	 0, 0, NEED_NOTHING, verb_mcp},
 	{"jupyter", "install | run -f FILE", "install sessions as a kernel for notebooks, or be that kernel",
-	 WITH_SESSION | WITH_PROFILE | WITH_KERNEL, 1, 1, NEED_NOTHING, verb_jupyter},
+	 WITH_SESSION | WITH_PROFILE | WITH_KERNEL | WITH_ASKED, 1, 1, NEED_NOTHING, verb_jupyter},
 	{"serve", "", "serve sessions over HTTP", WITH_HTTP, 0, 0, NEED_NOTHING, verb_serve},
 	{"token", "add NAME | list | revoke NAME", "say who may use lair serve", WITH_TOKEN, 1, 2, NEED_NOTHING,
 	 verb_token},

@@ -408,10 +408,11 @@ static int greet(struct repl *repl)
 	_cleanup_(call_freep) struct lair_call *call = NULL;
 	struct cli *cli = repl->run.cli;
 	const struct lair_session *session;
-	char idle[HUMAN_SIZE];
+	char idle[HUMAN_SIZE], left_out[PATH_MAX + 128];
 	int r;
 
-	r = cli_wait(cli, lair_open(cli->lair, &call, repl->session, profile_of(cli)), &call);
+	r = cli_wait(cli, lair_open_with(cli->lair, &call, repl->session, profile_of(cli), cli->options.settings),
+		     &call);
 	if (r)
 		return cli_trouble(cli, r);
 	session = lair_session(call);
@@ -424,8 +425,13 @@ static int greet(struct repl *repl)
 	else
 		printf("Session \"%s\", new, profile %.*s.", repl->session, (int)session->profile.size,
 		       session->profile.data);
+	if (session->directory.data)
+		printf(" It starts in %.*s%s.", (int)session->directory.size, session->directory.data,
+		       session->writable ? "" : ", read-only");
 	puts(" Ctrl-C interrupts, Ctrl-D leaves it running, %help says more.");
 	fflush(stdout);
+	if (asked_left_out(&cli->asked, session, left_out, sizeof(left_out)))
+		cli_notice("%s", left_out);
 	result_notice(&(struct lair_result){.ended = session->ended, .loaded = session->loaded}, 0);
 	repl->greeted = session->birth;
 	return 0;
@@ -443,8 +449,10 @@ int verb_repl(struct cli *cli)
 {
 	_cleanup_(offer_freep) struct offer *offer = NULL;
 	struct repl repl = {.session = NULL};
-	int r = offer_new(&offer, cli);
+	int r = cli_asked(cli, true);
 
+	if (!r)
+		r = offer_new(&offer, cli);
 	if (r)
 		return r;
 	repl.session = strdup(cli->session ? cli->session : SESSION_DEFAULT);

@@ -118,6 +118,9 @@ static void session_print(const struct lair_session *session)
 		item_print("language", "%.*s %.*s", (int)session->language.size, session->language.data,
 			   (int)session->version.size, session->version.data);
 	item_print("workspace", "%.*s", (int)session->workspace.size, session->workspace.data);
+	if (session->directory.data)
+		item_print("directory", "%.*s%s", (int)session->directory.size, session->directory.data,
+			   session->writable ? "" : ", read-only");
 	item_print("cage", "%.*s", (int)session->level.size, session->level.data ? session->level.data : "");
 	guards_print(session->guards);
 }
@@ -129,7 +132,11 @@ int verb_open(struct cli *cli)
 	json_t *document;
 	int r;
 
-	r = cli_wait(cli, lair_open(cli->lair, &call, cli->args[0], cli->profile), &call);
+	r = cli_asked(cli, false);
+	if (r)
+		return r;
+	r = cli_wait(cli, lair_open_with(cli->lair, &call, cli->args[0], cli->profile, cli->options.settings),
+		     &call);
 	if (r)
 		return cli_trouble(cli, r);
 	session = lair_session(call);

@@ -334,7 +334,8 @@ static int session_open(struct bridge *bridge)
 	struct lair_call *call = NULL;
 	int r;
 
-	r = lair_open(bridge->lair, &call, bridge->session, bridge->profile);
+	r = lair_open_with(bridge->lair, &call, bridge->session, bridge->profile,
+			   (const char *const *)bridge->options->asked->items);
 	if (!r)
 		r = lair_wait(call, LAIR_FOREVER);
 	if (!r)
@@ -357,7 +358,8 @@ static void on_opened(struct lair_call *call, void *userdata)
 /* Without waiting: the first session of a profile takes a while, and clients want a sign of life. */
 static void session_open_begin(struct bridge *bridge)
 {
-	if (!lair_open(bridge->lair, &bridge->opening, bridge->session, bridge->profile))
+	if (!lair_open_with(bridge->lair, &bridge->opening, bridge->session, bridge->profile,
+			    (const char *const *)bridge->options->asked->items))
 		lair_on_done(bridge->opening, on_opened, bridge);
 }
 

@@ -422,6 +422,7 @@ static void cell_start(struct job *job, struct lair_text code, const char *kind,
 	struct lair_exec exec = {
 		.session = bridge->session,
 		.profile = bridge->profile,
+		.settings = (const char *const *)bridge->options->asked->items,
 		.code = code,
 		.timeout = bridge->options->timeout,
 		.unlimited = !(bridge->options->timeout > 0),

@@ -3,15 +3,17 @@
 
 #include "proto/base.h"
 
+#include "base/asked.h"
 #include "lair.h"
 
 struct jupyter_options {
 	struct lair_options lair;
-	const char *connection; /* the path of the connection file */
-	const char *session;	/* NULL: one of this kernel's own, that ends with it */
-	const char *profile;	/* NULL: LAIR_WORKBENCH */
-	bool by_path;		/* without @session: one for each notebook, named after its path */
-	double timeout;		/* of a cell, in seconds; 0: as long as the profile allows */
+	const char *connection;	      /* the path of the connection file */
+	const char *session;	      /* NULL: one of this kernel's own, that ends with it */
+	const char *profile;	      /* NULL: LAIR_WORKBENCH */
+	struct asked_settings *asked; /* of the session */
+	bool by_path;		      /* without @session: one for each notebook, named after its path */
+	double timeout;		      /* of a cell, in seconds; 0: as long as the profile allows */
 };
 
 /* Serve until a client says that the kernel is to end, a signal does, or the parent is gone. Returns 0 or an exit

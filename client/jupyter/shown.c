@@ -218,8 +218,11 @@ static void notice_keep(void *bridge, enum note note, const char *sentence)
 void keep_notices(struct bridge *bridge, const struct lair_session *session)
 {
 	const struct lair_result result = {.loaded = session->loaded};
+	char left_out[PATH_MAX + 128];
 
 	result_notes(&result, &style, notice_keep, bridge);
+	if (asked_left_out(bridge->options->asked, session, left_out, sizeof(left_out)))
+		notice_keep(bridge, N_NOTES, left_out);
 }
 
 void show_notices(struct job *job, const struct lair_result *result)

@@ -221,9 +221,25 @@ int lair_hello(struct lair *lair, struct lair_call **callp)
 
 int lair_open(struct lair *lair, struct lair_call **callp, const char *session, const char *profile)
 {
-	struct open_request request = {.session = bytes_of(session), .profile = bytes_of(profile)};
+	return lair_open_with(lair, callp, session, profile, NULL);
+}
 
-	return call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
+int lair_open_with(struct lair *lair, struct lair_call **callp, const char *session, const char *profile,
+		   const char *const *settings)
+{
+	struct open_request request = {.session = bytes_of(session), .profile = bytes_of(profile)};
+	msgpack_sbuffer list;
+	int r;
+
+	msgpack_sbuffer_init(&list);
+	r = strings_put(&list, settings);
+	request.settings = wire_bytes(&list);
+	if (r)
+		r = lair_fail(lair, r, "%s", strerror(-r));
+	else
+		r = call_start(callp, lair, &open_request_schema, &request, &session_info_schema);
+	msgpack_sbuffer_destroy(&list);
+	return r;
 }
 
 /* The offered functions in the form of the protocol. The caller destroys the buffer. */

@@ -10,6 +10,7 @@
 const struct exec_option exec_options[] = {
 	{OPTION(TEXT, session)},
 	{OPTION(TEXT, profile)},
+	{OPTION(WORDS, settings)},
 	{OPTION(TEXT, key)},
 	{OPTION(TEXT, notebook)},
 	{OPTION(FLAG, unlimited)},
@@ -38,7 +39,7 @@ const struct exec_option exec_options[] = {
 const size_t n_exec_options = ARRAY_SIZE(exec_options);
 _Static_assert(ARRAY_SIZE(exec_options) <= EXEC_OPTIONS_MAX, "too many options");
 
-static int strings_put(msgpack_sbuffer *buffer, const char *const *strings)
+int strings_put(msgpack_sbuffer *buffer, const char *const *strings)
 {
 	size_t n = 0;
 

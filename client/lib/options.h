@@ -38,6 +38,8 @@ struct exec_option {
 extern const struct exec_option exec_options[];
 extern const size_t n_exec_options;
 
+/* An array of str, of @strings, ended by NULL; nothing if that is NULL. Returns 0, -EILSEQ or -ENOMEM. */
+int strings_put(msgpack_sbuffer *buffer, const char *const *strings);
 /* Set the options of @request. Those that are lists are in @lists, empty buffers that the caller destroys. Returns
  * 0, -EILSEQ or -ENOMEM. */
 int exec_options_put(struct exec_request *request, msgpack_sbuffer lists[static EXEC_OPTIONS_MAX],

@@ -99,14 +99,12 @@ int config_load(struct config **configp, const char *path, struct config_error *
 int config_leave(int *fdp, const struct config *config)
 {
 	_cleanup_(fd_closep) int fd = memfd_create("lair-settings", MFD_CLOEXEC);
-	size_t size = strlen(config->text);
-	ssize_t n;
+	const char *path = config->path ? config->path : "";
 
 	if (fd < 0)
 		return -errno;
-	n = write(fd, config->text, size);
-	if (n < 0 || (size_t)n < size)
-		return n < 0 ? -errno : -ENOSPC;
+	if (dprintf(fd, "%s%c%s", path, '\0', config->text) < 0)
+		return -ENOSPC;
 	*fdp = steal_fd(&fd);
 	return 0;
 }
@@ -114,13 +112,20 @@ int config_leave(int *fdp, const struct config *config)
 int config_recall(struct config **configp, int fd, struct config_error *error)
 {
 	_cleanup_(freep) char *text = NULL;
-	size_t size = 0;
+	size_t size = 0, skip;
+	const char *end;
 	int r = text_read(&text, &size, fd);
 
-	if (r == 0)
-		return config_parse_in_force(configp, (struct bytes){.data = text, .size = size},
-					     "the settings in force", error);
-	(void)snprintf(error->text, sizeof(error->text), "the settings in force: %s", strerror(-r));
+	/* A laird of before has left no path. */
+	end = text ? memchr(text, '\0', size) : NULL;
+	skip = end ? (size_t)(end - text) + 1 : 0;
+	if (text)
+		r = config_parse_in_force(configp, (struct bytes){.data = text + skip, .size = size - skip},
+					  "the settings in force", error);
+	else
+		(void)snprintf(error->text, sizeof(error->text), "the settings in force: %s", strerror(-r));
+	if (r == 0 && end && end > text)
+		(*configp)->path = strdup(text);
 	return r;
 }
 
@@ -202,10 +207,10 @@ static void profile_clear(struct profile *profile, const char *name)
 			value_free(profile, &profile_keys.keys[i]);
 }
 
-struct profile *profile_bare(const struct profile *profile)
+struct profile *profile_copy(const struct profile *profile)
 {
 	_cleanup_(freep) char *text = NULL;
-	struct profile *bare = NULL;
+	struct profile *copy = NULL;
 	struct config_error error;
 	struct config *config;
 	size_t size;
@@ -218,8 +223,15 @@ struct profile *profile_bare(const struct profile *profile)
 		return NULL;
 	for (size_t i = 0; i < config->n_profiles; i++)
 		if (!strcmp(config->profiles[i]->name, profile->name))
-			bare = profile_ref(config->profiles[i]);
+			copy = profile_ref(config->profiles[i]);
 	config_free(config);
+	return copy;
+}
+
+struct profile *profile_bare(const struct profile *profile)
+{
+	struct profile *bare = profile_copy(profile);
+
 	if (bare) {
 		profile_clear(bare, "preload");
 		profile_clear(bare, "spares");

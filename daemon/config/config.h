@@ -15,7 +15,7 @@ struct string_list {
 };
 
 /* Directories of the host that a profile names, found when the settings were read. */
-enum pinned_kind { PINNED_READ, PINNED_WRITE, PINNED_HIDE, PINNED_IMPORT, PINNED_PYTHON, _PINNED_N };
+enum pinned_kind { PINNED_READ, PINNED_WRITE, PINNED_HIDE, PINNED_IMPORT, PINNED_DIRS, PINNED_PYTHON, _PINNED_N };
 
 struct pinned {
 	enum pinned_kind kind;
@@ -64,7 +64,7 @@ struct profile {
 	uint64_t checkpoint_files;
 
 	/* what it may do */
-	struct string_list read, write, hide, import;
+	struct string_list read, write, hide, import, dirs;
 	unsigned write_line;   /* where write stands, in the file */
 	struct pinned *pinned; /* these and python */
 	size_t n_pinned;
@@ -95,7 +95,8 @@ struct profile {
 	uint64_t open_files, file_size, workspace_size, scratch_size;
 	uint64_t queue, code_size, output_size, text_size;
 	enum workspace_policy workspace;
-	char *home; /* where sessions find their workspace; NULL: where it is */
+	char *home;	 /* where sessions find their workspace; NULL: where it is */
+	char *directory; /* where they start; NULL: in their workspace */
 };
 
 struct config {
@@ -170,6 +171,8 @@ void profile_print(const struct profile *profile, FILE *out);
 struct profile *config_profile(const struct config *config, struct bytes name);
 
 struct profile *profile_ref(struct profile *profile);
+/* The same settings: a reference to another profile, or NULL without memory. */
+struct profile *profile_copy(const struct profile *profile);
 /* The same settings, but nothing is preloaded and no spares are kept: a reference, or NULL without memory. */
 struct profile *profile_bare(const struct profile *profile);
 struct profile *profile_unref(struct profile *profile); /* NULL is fine; returns NULL */

@@ -159,6 +159,8 @@ static const struct key profile_rows[] = {
 	    .doc = "directories that stay out of reach although they lie in those"),
 	KEY("import", DIRECTORIES, import, NULL,
 	    .doc = "directories clients may have files copied in from, by laird"),
+	KEY("dirs", DIRECTORIES, dirs, NULL,
+	    .doc = "directories of which clients may have some shown in their session; laird's own user may any"),
 	KEY("network", NETWORK, network, "off",
 	    .doc = "off, host, or tcp:PORT,... to connect to"),
 	KEY("subprocess", FLAG, subprocess, "off",
@@ -241,6 +243,8 @@ static const struct key profile_rows[] = {
 	    .doc = "keep or delete what a session leaves in its workspace"),
 	KEY("home", PATH, home, NULL, .optional = true,
 	    .doc = "where a session finds its workspace, as /home/user; empty: under the workspace's own path"),
+	KEY("directory", PATH, directory, NULL, .optional = true,
+	    .doc = "where a session starts, in a directory of read or write; empty: in its workspace"),
 };
 #undef SECTION
 /* clang-format on */

@@ -349,8 +349,8 @@ static int check_shown(const struct check *check, const struct profile *profile)
 		const struct pinned *place = &profile->pinned[i / check->owns.n];
 		const struct own *own = &check->owns.items[i % check->owns.n];
 
-		if (place->kind == PINNED_HIDE || place->kind == PINNED_PYTHON || !place->pin.path ||
-		    (place->kind == PINNED_WRITE && own->file))
+		if (place->kind == PINNED_HIDE || place->kind == PINNED_PYTHON || place->kind == PINNED_DIRS ||
+		    !place->pin.path || (place->kind == PINNED_WRITE && own->file))
 			continue;
 		if (own->file ? strcmp(place->pin.path, own->path) != 0
 			      : !walk_within(place->pin.path, own->path, true))
@@ -391,4 +391,13 @@ int config_check_paths(const struct config *config, const char *name, const stru
 	for (size_t i = 0; !r && i < in_use->n_profiles; i++)
 		r = check_profile(&check, in_use->profiles[i], true);
 	return r;
+}
+
+int config_check_one(const struct config *config, const struct in_use *in_use, const struct profile *profile,
+		     struct config_error *error)
+{
+	struct check check = {.config = config, .name = config_name(config), .in_use = in_use, .error = error};
+
+	owns_find(&check.owns, config, config->path, in_use);
+	return check_profile(&check, profile, false);
 }

@@ -26,6 +26,10 @@ struct in_use {
 int config_check_paths(const struct config *config, const char *name, const struct in_use *in_use,
 		       struct config_error *error);
 
+/* The same of one profile more, from whose sessions all others are kept. Returns as config_check_paths. */
+int config_check_one(const struct config *config, const struct in_use *in_use, const struct profile *profile,
+		     struct config_error *error);
+
 /* Find and pin the directories that hold laird's own files: the settings, the logs, saved states and workspaces.
  * No session sees them. One that cannot be found is left out. Returns 0 or -ENOMEM. */
 int config_pin_own(struct config *config, const struct in_use *in_use);

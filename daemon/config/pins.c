@@ -4,8 +4,8 @@
 const char *pinned_name(enum pinned_kind kind)
 {
 	static const char *const names[_PINNED_N] = {
-		[PINNED_READ] = "read",	    [PINNED_WRITE] = "write",	[PINNED_HIDE] = "hide",
-		[PINNED_IMPORT] = "import", [PINNED_PYTHON] = "python",
+		[PINNED_READ] = "read",	    [PINNED_WRITE] = "write", [PINNED_HIDE] = "hide",
+		[PINNED_IMPORT] = "import", [PINNED_DIRS] = "dirs",   [PINNED_PYTHON] = "python",
 	};
 
 	return names[kind];
@@ -19,10 +19,9 @@ static void add(struct profile *profile, enum pinned_kind kind, const char *path
 static int list_all(struct profile *profile)
 {
 	const struct string_list *const lists[] = {
-		[PINNED_READ] = &profile->read,
-		[PINNED_WRITE] = &profile->write,
-		[PINNED_HIDE] = &profile->hide,
-		[PINNED_IMPORT] = &profile->import,
+		[PINNED_READ] = &profile->read, [PINNED_WRITE] = &profile->write,
+		[PINNED_HIDE] = &profile->hide, [PINNED_IMPORT] = &profile->import,
+		[PINNED_DIRS] = &profile->dirs,
 	};
 	size_t n = profile->python != NULL;
 

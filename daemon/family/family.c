@@ -131,7 +131,7 @@ static int profile_write(struct warden *warden)
 
 	if (!out)
 		return -ENOMEM;
-	profile_print(warden->nursery->profile, out);
+	profile_print(warden->profile, out);
 	r = fclose(out) ? -ENOMEM : 0;
 	record.text = (struct bytes){.data = text, .size = size};
 	if (!r)

@@ -387,7 +387,7 @@ int revival_session(const struct revival *revival, struct bytes body)
 	if (wire_decode_known(&record, &kept_session_schema, body, &fault))
 		return -EBADMSG;
 	bytes_copy(id, sizeof(id), record.id);
-	session = session_alloc(revival->families->sessions, warden->nursery->profile, id, (uid_t)record.owner);
+	session = session_alloc(revival->families->sessions, warden->profile, id, (uid_t)record.owner);
 	if (!session)
 		return -ENOMEM;
 	session->warden = warden;

@@ -2,6 +2,7 @@
 #include "request.h"
 
 #include "config/access.h"
+#include "config/asked.h"
 #include "config/policy.h"
 #include "session/parts/saving.h"
 #include "warden/nursery.h"
@@ -61,17 +62,34 @@ static bool profile_permitted(struct sessions *sessions, const struct address *f
 	return false;
 }
 
-struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
-			     struct bytes profile_name, const struct beginning *with)
+/* The profile of a new session: a reference. NULL when the client has been told. */
+static struct profile *profile_for(struct sessions *sessions, const struct address *from, struct profile *base,
+				   struct bytes settings)
 {
-	struct profile *profile = profile_asked(sessions, from, profile_name);
-	struct session *session;
-	struct nursery *nursery;
-	int r;
+	const struct in_use in_use = {.socket = sessions->saved->socket,
+				      .workspaces = sessions->cages->workspaces.path};
+	const struct asked asked = {.settings = settings,
+				    .by_own_user = from->uid == geteuid(),
+				    .config = sessions->config,
+				    .in_use = &in_use};
+	struct asked_refusal refusal;
+	struct profile *profile = NULL;
+	int r = profile_ask(&profile, base, &asked, &refusal);
 
-	if (!profile_permitted(sessions, from, profile, profile_name) || !sessions_room(sessions, from, from->uid))
-		return NULL;
-	r = sessions_open(&session, sessions, profile, id, from->uid, with);
+	if (r == -EINVAL && refusal.setting)
+		client_limit(sessions->clients, from, "denied", base->name, refusal.setting, "%s", refusal.text);
+	else if (r == -EINVAL)
+		client_error(sessions->clients, from, "bad_request", "%s", refusal.text);
+	else if (r)
+		client_error(sessions->clients, from, "internal", "out of memory");
+	return profile;
+}
+
+/* Why sessions_open failed with @r. */
+static void tell_not_opened(struct sessions *sessions, const struct address *from, struct profile *profile, int r)
+{
+	const struct nursery *nursery;
+
 	if (r == -EAGAIN && (nursery = cages_nursery(sessions->cages, profile, from->uid)))
 		client_limit(sessions->clients, from, "internal", profile->name, deciding_start(nursery->reason),
 			     "profile \"%s\" cannot start: %s", profile->name, reason_told(nursery->reason));
@@ -80,17 +98,58 @@ struct session *session_make(struct sessions *sessions, const struct address *fr
 			     "no host user is left for another session of all uids = %" PRIu64 "-%" PRIu64
 			     "; end one first",
 			     sessions->cages->uids_given.first, sessions->cages->uids_given.last);
-	else if (r)
+	else
 		client_error(sessions->clients, from, "internal", "the session could not be made: %s",
 			     strerror(-r));
+}
+
+struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
+			     const struct opening *opening)
+{
+	struct profile *base = profile_asked(sessions, from, opening->profile), *own;
+	struct beginning with = opening->with;
+	struct session *session = NULL;
+	int r;
+
+	if (!profile_permitted(sessions, from, base, opening->profile) || !sessions_room(sessions, from, from->uid))
+		return NULL;
+	own = profile_for(sessions, from, base, opening->settings);
+	if (!own)
+		return NULL;
+	with.profile = own;
+	r = sessions_open(&session, sessions, base, id, from->uid, &with);
+	profile_unref(own);
+	if (r)
+		tell_not_opened(sessions, from, base, r);
 	return r ? NULL : session;
+}
+
+/* Whether an open session is what the client asks for, or that has been told. */
+static bool session_suits(const struct session *session, const struct address *from, const struct opening *opening)
+{
+	struct clients *clients = session->sessions->clients;
+	struct bytes profile = opening->profile;
+	struct asked_refusal refusal;
+
+	if (profile.size > 0 && !is_wish(profile) && !bytes_is(profile, session->profile->name)) {
+		client_error(clients, from, "bad_request",
+			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
+			     session->id, session->profile->name, (int)profile.size, profile.data);
+		return false;
+	}
+	if (!profile_has(session->profile, opening->settings, &refusal))
+		return true;
+	client_error(clients, from, "bad_request",
+		     "session \"%s\" was opened without %s; end it first or use another id", session->id,
+		     refusal.text);
+	return false;
 }
 
 /* The session that @request names, made if it is missing, a one-shot if it names none; NULL when the client has
  * been told why not. */
 static struct session *session_find_or_make(struct sessions *sessions, const struct address *from,
-					    const struct request *request, struct bytes profile,
-					    const struct beginning *with, bool *madep)
+					    const struct request *request, const struct opening *opening,
+					    bool *madep)
 {
 	struct session *session = request->session;
 
@@ -100,14 +159,8 @@ static struct session *session_find_or_make(struct sessions *sessions, const str
 		return NULL;
 	}
 	if (!session)
-		return session_make(sessions, from, request->name.id, profile, with);
-	if (profile.size > 0 && !is_wish(profile) && !bytes_is(profile, session->profile->name)) {
-		client_error(sessions->clients, from, "bad_request",
-			     "session \"%s\" has the profile \"%s\", not \"%.*s\"; end it first or use another id",
-			     session->id, session->profile->name, (int)profile.size, profile.data);
-		return NULL;
-	}
-	return session;
+		return session_make(sessions, from, request->name.id, opening);
+	return session_suits(session, from, opening) ? session : NULL;
 }
 
 /* A session that has just been opened goes on from what was saved of it. Returns 0, -ENOENT where there is nothing
@@ -141,8 +194,8 @@ static int come_back(struct session *session, const struct address *from, enum t
 void handle_open(struct sessions *sessions, const struct address *from, const struct request *request)
 {
 	bool made;
-	struct session *session = session_find_or_make(sessions, from, request, request->open.profile,
-						       &(struct beginning){.code.data = NULL}, &made);
+	const struct opening opening = {.profile = request->open.profile, .settings = request->open.settings};
+	struct session *session = session_find_or_make(sessions, from, request, &opening, &made);
 
 	if (session && (!made || come_back(session, from, TELL_OPEN) == -ENOENT))
 		session_tell_opened(session, from, made);
@@ -242,8 +295,11 @@ void handle_exec(struct sessions *sessions, const struct address *from, const st
 	/* Refused before a session is made for it. */
 	if ((session || profile) && !exec_acceptable(sessions, from, exec, profile))
 		return;
-	session = session_find_or_make(sessions, from, request, exec->profile,
-				       &(struct beginning){.code = exec->code, .packages = exec->packages}, &made);
+	session = session_find_or_make(sessions, from, request,
+				       &(struct opening){.profile = exec->profile,
+							 .settings = exec->settings,
+							 .with = {.code = exec->code, .packages = exec->packages}},
+				       &made);
 	if (session && made && session->id[0]) {
 		int r = come_back(session, from, TELL_NEXT);
 
@@ -353,7 +409,7 @@ void handle_save(struct sessions *sessions, const struct address *from, const st
 
 void handle_load(struct sessions *sessions, const struct address *from, const struct request *request)
 {
-	const struct bytes absent = {.data = NULL};
+	const struct opening opening = {.profile.data = NULL};
 	struct bytes text = request->named;
 	struct session *session;
 	struct saved *saved;
@@ -371,7 +427,7 @@ void handle_load(struct sessions *sessions, const struct address *from, const st
 			     (int)text.size, text.data);
 		return;
 	}
-	session = session_find_or_make(sessions, from, request, absent, &(struct beginning){.code = absent}, &made);
+	session = session_find_or_make(sessions, from, request, &opening, &made);
 	if (!session || !session_room_for_cell(sessions, from, session)) {
 		saved_free(saved);
 	} else if (saving_load(session, saved, from, TELL_LOAD)) {

@@ -128,8 +128,8 @@ static void ask_one_shot(struct sessions *sessions, const struct address *from, 
 	if (profile &&
 	    !question_acceptable(sessions, from, profile, from->uid, check->code, (struct bytes){.data = NULL}))
 		return;
-	session = session_make(sessions, from, (struct bytes){.data = NULL}, check->profile,
-			       &(struct beginning){.code = check->code});
+	session = session_make(sessions, from, (struct bytes){.data = NULL},
+			       &(struct opening){.profile = check->profile, .with.code = check->code});
 	if (!session)
 		return;
 	operation = question_make(sessions, from, session, kind, check->code, (struct bytes){.data = NULL});

@@ -67,13 +67,19 @@ bool user_room(struct sessions *sessions, const struct address *from, uid_t owne
 /* Whether one more operation may wait in @session; if not, @from has been told. */
 bool session_room_for_operation(struct sessions *sessions, const struct address *from,
 				const struct session *session);
+/* What a session is opened with, as a client asks for it. @settings: see config/asked.h; absent: none. */
+struct opening {
+	struct bytes profile, settings;
+	struct beginning with;
+};
+
 /* The profile that @from names; NULL if there is none. With a ? behind the name it is `default` if there is none,
  * or none for that user. */
 struct profile *profile_asked(struct sessions *sessions, const struct address *from, struct bytes name);
 /* A new session, a one-shot if @id is absent, which begins with that; NULL if that failed and
  * the client has been told. */
 struct session *session_make(struct sessions *sessions, const struct address *from, struct bytes id,
-			     struct bytes profile_name, const struct beginning *with);
+			     const struct opening *opening);
 
 /* The session whose running cell @request asks for; NULL. */
 struct session *session_running(struct sessions *sessions, const struct address *request);

@@ -36,16 +36,22 @@ static int config_check(struct router *router, const struct config *config, stru
 	_cleanup_(freep) const struct profile **profiles = NULL;
 	struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
 	struct nursery *nursery;
+	struct warden *warden;
+	size_t n = 1;
 
-	profiles = calloc(list_size(heads[0]) + list_size(heads[1]) + 1, sizeof(struct profile *));
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, heads[i], node)
+			n += list_size(&nursery->wardens);
+	profiles = calloc(n, sizeof(struct profile *));
 	if (!profiles) {
 		(void)snprintf(error->text, sizeof(error->text), "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
 		list_for_each (nursery, heads[i], node)
-			if (nursery_is_used(nursery))
-				profiles[in_use.n_profiles++] = nursery->profile;
+			list_for_each (warden, &nursery->wardens, node)
+				if (!list_empty(&warden->tenants))
+					profiles[in_use.n_profiles++] = warden->profile;
 	in_use.profiles = profiles;
 	return config_check_paths(config, config_name(config), &in_use, error);
 }

@@ -53,7 +53,7 @@ unsigned budget_controllers(const struct profile *profile, const struct cgroups 
 
 int budget_begin(struct warden *warden, int doors[static _CONTROLLER_N])
 {
-	struct group_limits limits = limits_of(warden->nursery->profile, warden->nursery->baseline);
+	struct group_limits limits = limits_of(warden->profile, warden->nursery->baseline);
 	int r = 0;
 
 	/* If it is asked for again, because the template had no room or died, it has a group already. */
@@ -75,7 +75,7 @@ void budget_count(struct warden *warden)
 		n += interpreter->role == ROLE_FROZEN;
 	list_for_each (tenant, &warden->tenants, node)
 		n += tenant->ops->has_successor(tenant);
-	(void)group_limit(&warden->group, CONTROLLER_PIDS, processes_of(warden->nursery->profile, n));
+	(void)group_limit(&warden->group, CONTROLLER_PIDS, processes_of(warden->profile, n));
 }
 
 /* A frozen copy may come to hold alone everything that it was made with. The limit only grows: if it were
@@ -88,7 +88,7 @@ static void frozen_allow(struct warden *warden, struct interpreter *frozen, uint
 	frozen->size = memory > warden->baseline ? memory - warden->baseline : 0;
 	list_for_each (interpreter, &warden->interpreters, node)
 		sum += interpreter->size;
-	limit = memory_of(warden->nursery->profile, warden->baseline, sum);
+	limit = memory_of(warden->profile, warden->baseline, sum);
 	if (limit > warden->group.limits.of[CONTROLLER_MEMORY])
 		(void)group_limit(&warden->group, CONTROLLER_MEMORY, limit);
 }

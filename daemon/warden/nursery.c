@@ -237,7 +237,8 @@ void nursery_warm(struct nursery *nursery)
 /* For any session. */
 static bool is_spare(const struct warden *warden)
 {
-	return list_empty(&warden->tenants) && warden->state != WARDEN_DYING && !warden->set[0];
+	return list_empty(&warden->tenants) && warden->state != WARDEN_DYING && !warden->set[0] &&
+	       warden->profile == warden->nursery->profile;
 }
 
 size_t nursery_spares(const struct nursery *nursery)
@@ -403,9 +404,11 @@ void nursery_own(struct nursery *nursery, uid_t owner)
 }
 
 /* The session joins only when all has been done that may fail at once: what fails later is told to it. */
-int nursery_claim(struct nursery *nursery, const char *set, struct tenant *tenant, struct warden **wardenp)
+int nursery_claim(struct nursery *nursery, struct profile *profile, const char *set, struct tenant *tenant,
+		  struct warden **wardenp)
 {
-	struct warden *warden, *best = set ? prepared_take(nursery, set) : NULL;
+	bool differs = profile != nursery->profile;
+	struct warden *warden, *best = set && !differs ? prepared_take(nursery, set) : NULL;
 	int r;
 
 	if (best) {
@@ -414,12 +417,12 @@ int nursery_claim(struct nursery *nursery, const char *set, struct tenant *tenan
 		return 0;
 	}
 	list_for_each (warden, &nursery->wardens, node)
-		if (is_spare(warden) && (!best || warden->state > best->state))
+		if (!differs && is_spare(warden) && (!best || warden->state > best->state))
 			best = warden;
 	if (!best) {
 		if (nursery->state == NURSERY_DOWN && event_now() < nursery->not_before)
 			return -EAGAIN;
-		r = warden_new(&best, nursery->cages, nursery, nursery->profile);
+		r = warden_new(&best, nursery->cages, nursery, profile);
 		if (r)
 			return r;
 		list_append(&nursery->wardens, &best->node);

@@ -47,10 +47,12 @@ struct nursery {
 int nursery_new(struct nursery **nurseryp, struct cages *cages, struct profile *profile);
 struct nursery *nursery_free(struct nursery *nursery);
 
-/* A warden for @session: the template of @set if that is not NULL and there is one; a spare if there is one; else
- * one that will be ready later. Returns 0; -EAGAIN if the template failed a moment ago, or the warden cannot be
- * made now (nursery->reason says why); or -errno. */
-int nursery_claim(struct nursery *nursery, const char *set, struct tenant *tenant, struct warden **wardenp);
+/* A warden for @session with @profile, the nursery's own or one that differs. For the former the template of @set
+ * if that is not NULL and there is one, or a spare if there is one; else one that will be ready later. Returns 0;
+ * -EAGAIN if the template failed a moment ago, or the warden cannot be made now (nursery->reason says why); or
+ * -errno. */
+int nursery_claim(struct nursery *nursery, struct profile *profile, const char *set, struct tenant *tenant,
+		  struct warden **wardenp);
 /* One that no session gets unless it asks for @set. Returns 0 or -errno. */
 int nursery_order(struct nursery *nursery, const char *set, struct warden **wardenp);
 

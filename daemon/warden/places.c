@@ -18,10 +18,10 @@ static void put_place(struct wire_list *list, const char *kind, const char *path
 	(void)wire_list_add(list, &place_record_schema, &record);
 }
 
-/* What clients have files copied from is no concern of sessions. */
+/* What clients have files copied from, or may have shown, is no concern of sessions. */
 static bool is_listed(const struct pinned *pinned)
 {
-	return pinned->kind != PINNED_IMPORT;
+	return pinned->kind != PINNED_IMPORT && pinned->kind != PINNED_DIRS;
 }
 
 static bool sees_packages(const struct profile *profile, const struct config *config)
@@ -53,11 +53,15 @@ static void put_writable(struct wire_list *list, const struct profile *profile)
 
 int places_put_changeable(struct wire_list *list, struct cages *cages)
 {
+	struct list *const heads[] = {&cages->nurseries, &cages->retired};
 	struct nursery *nursery;
+	struct warden *warden;
 
 	for (size_t i = 0; i < cages->config->n_profiles; i++)
 		put_writable(list, cages->config->profiles[i]);
-	list_for_each (nursery, &cages->retired, node)
-		put_writable(list, nursery->profile);
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		list_for_each (nursery, heads[i], node)
+			list_for_each (warden, &nursery->wardens, node)
+				put_writable(list, warden->profile);
 	return wire_list_add_string(list, bytes_of(cages->workspaces.path));
 }

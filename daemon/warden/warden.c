@@ -7,6 +7,7 @@
 #include "cages.h"
 #include "keeper/workspace.h"
 #include "nursery.h"
+#include "places.h"
 #include "tenant.h"
 #include "vault/errand.h"
 #include "vault/records.h"
@@ -34,7 +35,7 @@ static int control_make(struct warden *warden)
 	return r;
 }
 
-static struct warden *warden_blank(struct cages *cages, struct nursery *nursery, const struct profile *profile)
+static struct warden *warden_blank(struct cages *cages, struct nursery *nursery, struct profile *profile)
 {
 	struct warden *warden = malloc(sizeof(*warden));
 
@@ -43,6 +44,7 @@ static struct warden *warden_blank(struct cages *cages, struct nursery *nursery,
 	*warden = (struct warden){
 		.cages = cages,
 		.nursery = nursery,
+		.profile = profile_ref(profile),
 		.state = WARDEN_WANTED,
 		.theirs = -1,
 		.pidfd = -1,
@@ -127,6 +129,7 @@ struct warden *warden_free(struct warden *warden)
 	group_deinit(&warden->group);
 	free(warden->workspace);
 	free(warden->level);
+	profile_unref(warden->profile);
 	free(warden);
 	return NULL;
 }
@@ -188,12 +191,23 @@ static void patience_start(struct warden *warden)
 /* @fds: the warden's end of its control pair, and a door to each hierarchy of its group. */
 static int request_send(struct warden *warden, int template_channel, const int *fds, size_t n_fds)
 {
-	struct warden_message message = {
-		.serial = warden->serial, .workspace = bytes_of(warden->workspace), .uid = warden->uid};
+	const struct profile *profile = warden->profile;
+	bool differs = profile != warden->nursery->profile;
+	struct warden_message message = {.serial = warden->serial,
+					 .workspace = bytes_of(warden->workspace),
+					 .uid = warden->uid,
+					 .directory = bytes_of(profile->directory),
+					 .memory = differs ? profile->memory : 0,
+					 .home = bytes_of(differs ? profile->home : NULL)};
 	_cleanup_(msgpack_sbuffer_destroy) msgpack_sbuffer buffer = {0};
+	_cleanup_(wire_list_deinit) struct wire_list places = {0};
 	int r;
 
-	r = wire_encode(&buffer, &warden_message_schema, &message);
+	r = differs ? places_put(&places, profile, warden->cages->config) : 0;
+	if (!r && differs)
+		message.places = wire_list_bytes(&places);
+	if (!r)
+		r = wire_encode(&buffer, &warden_message_schema, &message);
 	if (!r)
 		r = channel_send(template_channel, wire_bytes(&buffer), fds, n_fds);
 	return r;

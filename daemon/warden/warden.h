@@ -45,6 +45,8 @@ struct warden {
 	bool kill_due; /* as soon as that is written down */
 	struct cages *cages;
 	struct nursery *nursery;
+	struct profile
+		*profile;    /* of its sessions: the nursery's, or one that differs from it, see config/asked.h */
 	struct party *party; /* of its tenants; NULL: it has had none */
 	enum warden_state state;
 	uint64_t serial;

@@ -120,6 +120,7 @@ static int home_read(struct cage *cage, struct bytes home, struct cage_report *r
 	const struct place *outer;
 	struct stat meta;
 
+	freep(&cage->home);
 	if (home.size == 0)
 		return 0;
 	cage->home = strndup(home.data, home.size);
@@ -172,6 +173,7 @@ static struct cage *cage_free(struct cage *cage)
 {
 	places_deinit(&cage->places);
 	free(cage->home);
+	free(cage->directory);
 	free(cage->filter.filter);
 	free(cage);
 	return NULL;
@@ -201,6 +203,30 @@ int cage_prepare(struct cage **cagep, const struct configure_message *configure,
 	}
 	*cagep = cage;
 	return 0;
+}
+
+int cage_differ(struct cage *cage, const struct warden_message *warden, const struct configure_message *configure,
+		char *const language_dirs[], struct cage_report *report)
+{
+	struct configure_message differing = *configure;
+	uint64_t half = warden->memory / 2;
+	char culprit[PATH_MAX];
+	int r;
+
+	cage->directory = warden->directory.size ? strndup(warden->directory.data, warden->directory.size) : NULL;
+	if (warden->directory.size && !cage->directory)
+		return cage_fail(report, ENOMEM, "the directory");
+	if (!warden->places.data)
+		return 0;
+	differing.places = warden->places;
+	cage->memory = warden->memory;
+	if (cage->memory_group && half && (!cage->scratch_size || cage->scratch_size > half))
+		cage->scratch_size = half;
+	places_deinit(&cage->places);
+	r = places_init(&cage->places, &differing, language_dirs, culprit, sizeof(culprit));
+	if (r)
+		return cage_fail_place(report, r, culprit);
+	return hides_in_vain(cage, report->reason) ? -ENOTSUP : home_read(cage, warden->home, report);
 }
 
 int cage_prepare_again(struct cage *cage)
@@ -301,6 +327,8 @@ static int keyring_enter(struct cage *cage, struct cage_report *report)
 static int workspace_enter(struct cage *cage, struct cage_report *report)
 {
 	umask(077);
+	if (cage->directory && chdir(cage->directory) < 0)
+		return cage_fail(report, errno, "%s", cage->directory);
 	return chdir(cage->workspace) < 0 ? cage_fail(report, errno, "%s", cage->workspace) : 0;
 }
 
@@ -399,7 +427,15 @@ bool cage_has_terminals(const struct cage *cage)
 	return cage->terminals;
 }
 
-/* Only once for an interpreter and its forks: the kernel allows few layers of Landlock. */
+/* A directory that is there no longer leaves it where it is. */
+void cage_start_over(const struct cage *cage)
+{
+	if (cage->directory)
+		(void)!chdir(cage->directory);
+}
+
+/* Only once for an interpreter and its forks: the kernel allows few layers of Landlock, and they may be elsewhere
+ * by then. */
 static int enclose(const struct cage *cage)
 {
 	bool scoped = cage->landlock_abi >= 6, alone = cage->namespaces & CLONE_NEWPID;
@@ -409,6 +445,7 @@ static int enclose(const struct cage *cage)
 	if (enclosed)
 		return 0;
 	enclosed = true;
+	cage_start_over(cage);
 	if (scoped && !alone)
 		r = landlock_enter_interpreter();
 	return r ? r : seccomp_enter_interpreter(cage, scoped || alone);

@@ -38,6 +38,11 @@ const char *cage_step_name(size_t i);
 int cage_prepare(struct cage **cagep, const struct configure_message *configure, char *const language_dirs[],
 		 struct cage_report *report);
 
+/* In the clone, before cage_enter: this session has the places, memory, home and directory of @warden in place of
+ * the profile's. @configure: the profile, as far as its network and terminals. Returns as cage_prepare. */
+int cage_differ(struct cage *cage, const struct warden_message *warden, const struct configure_message *configure,
+		char *const language_dirs[], struct cage_report *report);
+
 /* In the template, when it has loaded more since then. Returns 0 or -errno. */
 int cage_prepare_again(struct cage *cage);
 
@@ -58,6 +63,9 @@ int cage_enter(struct cage *cage, const char *workspace, const int *keep, struct
 const char *cage_workspace(const struct cage *cage);
 /* In the warden, after cage_enter: the session's own directory for temporary files, "" if the host gives none. */
 const char *cage_scratch(const struct cage *cage);
+
+/* To the directory in which interpreters start, if it is not the workspace. */
+void cage_start_over(const struct cage *cage);
 
 /* Whether modes and times of files can be set. */
 bool cage_sets_looks(const struct cage *cage);

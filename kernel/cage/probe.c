@@ -95,13 +95,8 @@ static enum cage_level level_of(const struct cage *cage)
 	return cage->uid_alone ? LEVEL_UID : LEVEL_READONLY;
 }
 
-/* Whether the profile asks for something that this kind of cage cannot give. */
-static bool cannot_give(const struct cage *cage, char reason[static 256])
+bool hides_in_vain(const struct cage *cage, char reason[static 256])
 {
-	if (cage->network == NETWORK_TCP && (cage->landlock_abi < 4 || !cage->seccomp)) {
-		snprintf(reason, 256, "network = tcp: takes Landlock 4 (Linux 6.7)");
-		return true;
-	}
 	for (size_t i = 0; !cage->namespaces && i < cage->places.n; i++) {
 		if (cage->places.items[i].kind != PLACE_HIDE)
 			continue;
@@ -110,6 +105,16 @@ static bool cannot_give(const struct cage *cage, char reason[static 256])
 		return true;
 	}
 	return false;
+}
+
+/* Whether the profile asks for something that this kind of cage cannot give. */
+static bool cannot_give(const struct cage *cage, char reason[static 256])
+{
+	if (cage->network == NETWORK_TCP && (cage->landlock_abi < 4 || !cage->seccomp)) {
+		snprintf(reason, 256, "network = tcp: takes Landlock 4 (Linux 6.7)");
+		return true;
+	}
+	return hides_in_vain(cage, reason);
 }
 
 /* Whether the host lets this cage be built. A host may forbid to mount /proc; then it is tried without. */

@@ -25,7 +25,8 @@ enum cage_level {
 struct cage {
 	/* what the profile says */
 	struct places places;
-	char *home; /* where the workspace is mounted; NULL: under its own path */
+	char *home;	 /* where the workspace is mounted; NULL: under its own path */
+	char *directory; /* where interpreters start; NULL: in the workspace */
 	enum cage_network network;
 	uint16_t ports[32];
 	size_t n_ports;
@@ -104,4 +105,6 @@ int privileges_prepare(struct cage_report *report);
 int descriptors_prepare(struct cage *cage);
 int seccomp_prepare(struct cage *cage, struct cage_report *report);
 int probe(struct cage *cage, struct cage_report *report);
+/* Whether a place is to be hidden that only a mount can hide, and there are none. */
+bool hides_in_vain(const struct cage *cage, char reason[static 256]);
 const char *level_name(enum cage_level level);

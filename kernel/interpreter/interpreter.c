@@ -306,6 +306,8 @@ static const char *question_answer(const struct question_message *question)
 	interrupts_block(true);
 	if (language.interrupts_forget)
 		language.interrupts_forget(); /* they came too late for the question */
+	if (bytes_is(question->kind, "keep") && !refused)
+		process_start_over();
 	return refused;
 }
 

@@ -159,6 +159,11 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, stru
 	return r;
 }
 
+void process_start_over(void)
+{
+	cage_start_over(self.cage);
+}
+
 bool process_is_interpreter(void)
 {
 	return getpid() == self.pid;

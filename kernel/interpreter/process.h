@@ -13,6 +13,9 @@ int process_become(const int fds[INTERPRETER_FDS], const struct cage *cage, stru
 /* Whether this is the process that the warden knows, and not a child of a cell. */
 bool process_is_interpreter(void);
 
+/* Back to the directory in which it started, unless that is the workspace. */
+void process_start_over(void);
+
 /* Answer `freeze` while @cell runs; 0: between two cells. @why: there can be no copy, for that reason; or NULL.
  * Returns in this process, and in each fork of the copy, with *@forked set. Returns 0 or -errno. */
 int process_freeze(const struct wire_frame *message, uint64_t cell, const char *why, bool *forked);

@@ -232,19 +232,28 @@ bool policy_port(uint64_t port)
 	return false;
 }
 
-int policy_configure(const struct configure_message *configure, char *const language_dirs[])
+int policy_differ(const struct configure_message *configure, char *const language_dirs[])
 {
 	char culprit[PATH_MAX];
-	int r = places_init(&policy.places, configure, language_dirs, culprit, sizeof(culprit));
+	int r;
 
+	places_deinit(&policy.places);
+	r = places_init(&policy.places, configure, language_dirs, culprit, sizeof(culprit));
 	policy.memory = configure->memory;
+	return r > 0 ? -ESTALE : r;
+}
+
+int policy_configure(const struct configure_message *configure, char *const language_dirs[])
+{
+	int r = policy_differ(configure, language_dirs);
+
 	policy.subprocess = configure->subprocess;
 	policy.no_terminals = configure->terminals ? NULL : "terminals-not-granted";
 	policy.network = configure->network.size && !bytes_is(configure->network, "off");
 	policy.network_tcp = policy.network && !bytes_is(configure->network, "host");
 	if (policy.network_tcp)
 		ports_parse(configure->network);
-	return r > 0 ? -ESTALE : r;
+	return r;
 }
 
 int policy_arm(const char *workspace, bool tree, bool terminals)

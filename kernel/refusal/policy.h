@@ -27,6 +27,9 @@ bool policy_port(uint64_t port);
  */
 int policy_configure(const struct configure_message *configure, char *const language_dirs[]);
 
+/* In the warden of a session that has other places and another limit. Returns 0 or -errno. */
+int policy_differ(const struct configure_message *configure, char *const language_dirs[]);
+
 /* In the warden, once the cage is complete. @workspace becomes a writable place beside the profile's. @tree: the
  * session has a file system of its own. @terminals: it has terminals, if the profile grants them. */
 int policy_arm(const char *workspace, bool tree, bool terminals);

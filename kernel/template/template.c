@@ -28,6 +28,8 @@ struct template
 	struct language_report report;
 	struct cage *cage;
 	unsigned threads; /* of a session's libraries */
+	char network[256];
+	bool terminals;
 	char buffer[CHANNEL_SIZE_MAX];
 	char workspace[PATH_MAX]; /* of the warden being made */
 };
@@ -201,8 +203,27 @@ static int load(struct template *template, bool *hurriedp)
 		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
 	if (policy_configure(&configure, template->report.places) < 0)
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
+	snprintf(template->network, sizeof(template->network), "%.*s", (int)configure.network.size,
+		 configure.network.size ? configure.network.data : "");
+	template->terminals = configure.terminals;
 	template->threads = threads_wanted(template, &configure);
 	return allow_threads(template, template->threads);
+}
+
+/* In the clone. Returns NULL, or why there can be no such cage. */
+static const char *differ(struct template *template, const struct warden_message *message,
+			  struct cage_report *report)
+{
+	const struct configure_message configure = {.places = message->places,
+						    .network = bytes_of(template->network),
+						    .terminals = template->terminals,
+						    .memory = message->memory};
+
+	if (cage_differ(template->cage, message, &configure, template->report.places, report) < 0)
+		return report->reason;
+	if (message->places.data && policy_differ(&configure, template->report.places) < 0)
+		return "out of memory";
+	return NULL;
 }
 
 /* @fds: the warden's end of the control pair, then the doors of its control groups, ended by -1. */
@@ -218,9 +239,14 @@ static int make_warden(struct template *template, const struct warden_message *m
 	template->workspace[message->workspace.size] = '\0';
 	pid = cage_clone(template->cage, (uid_t)message->uid, fds + 1, &pidfd);
 	if (pid == 0) {
+		struct cage_report report = {0};
+		const char *reason = differ(template, message, &report);
+
 		changeable_end();
+		if (message->places.data)
+			forget(template);
 		template->channel = fd_close(template->channel);
-		warden_run(template->cage, template->workspace, fds[0]);
+		warden_run(template->cage, template->workspace, fds[0], reason);
 	}
 	if (pid < 0)
 		return say_failed(template, message->serial, strerror(-pid));
@@ -239,6 +265,8 @@ static int serve_one(struct template *template)
 		r = -EBADMSG;
 	if (!r)
 		r = make_warden(template, &message, fds);
+	if (!r && message.places.data)
+		forget(template);
 	close_all(fds);
 	return r;
 }

@@ -633,7 +633,7 @@ static int move_in(const struct cage *cage)
 	});
 }
 
-void warden_run(struct cage *cage, const char *workspace, int control)
+void warden_run(struct cage *cage, const char *workspace, int control, const char *reason)
 {
 	static struct warden warden;
 	struct cage_report report = {0};
@@ -649,6 +649,10 @@ void warden_run(struct cage *cage, const char *workspace, int control)
 	strangers_init(&warden.strangers, is_interpreter, is_still, &warden);
 	if (warden.signals < 0)
 		_exit(1);
+	if (reason) {
+		say_failed(&warden, 0, reason);
+		_exit(1);
+	}
 	if (cage_enter(cage, workspace, (const int[]){control, warden.signals, warden.strangers.children, -1},
 		       &report) < 0) {
 		say_failed(&warden, 0, report.reason);

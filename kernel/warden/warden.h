@@ -5,5 +5,6 @@
 #include "cage/cage.h"
 
 /* In the clone that cage_clone made: enter the cage on @workspace and serve @control until it closes. Every
- * other descriptor above 2 is closed. After cage_enter only @control and @cage are used. */
-_Noreturn void warden_run(struct cage *cage, const char *workspace, int control);
+ * other descriptor above 2 is closed. After cage_enter only @control and @cage are used. @reason: why there can be
+ * no cage; NULL: there can. */
+_Noreturn void warden_run(struct cage *cage, const char *workspace, int control, const char *reason);

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from drive import KERNEL, Interpreter, Template, Warden
+from drive import KERNEL, Interpreter, Template, Warden, place
 
 DENY = KERNEL.parent.parent / "tests" / "deny"
 # The kernel counts processes by user: other workers' tests have others.
@@ -41,7 +41,8 @@ class Shape:
         True  # whether a fresh /proc may be mounted; one that is partly covered, as in a container, may not
     )
     groups: bool = False  # whether laird makes control groups
-    workbench: bool = False  # whether the profile grants what the shipped `workbench` does
+    # whether the profile grants what the shipped `workbench` does, and sessions have directories and limits of their own
+    workbench: bool = False
 
     @property
     def made_by_root(self) -> bool:
@@ -233,9 +234,14 @@ class Host:
         self.groups = Groups()
         if shape.groups:
             configure = {"memory_group": True, "processes_group": True, **configure}
+        self.differing: Dict[str, Any] = {}
+        granted = {"read": [str(self.world.root / "ro")], "write": [str(self.world.root / "rw")]}
         if shape.workbench:
             configure = {**WORKBENCH, **configure}
-        granted = {"read": [str(self.world.root / "ro")], "write": [str(self.world.root / "rw")]}
+            places = [place(kind, path) for kind, paths in granted.items() for path in paths]
+            limits = {"memory": LIMITS["memory"], "home": WORKBENCH["home"]}
+            self.differing = {"places": places, **limits}
+            granted = {}
         self.template = Template(
             uid=shape.uid if shape.root else 0,
             owner=shape.uid if ROOT else None,
@@ -247,7 +253,7 @@ class Host:
     def session(self) -> Tuple[Warden, Interpreter]:
         self._serial += 1
         doors = self.groups.make() if self.shape.groups else ()
-        warden = Warden(self.template, self._serial, doors)
+        warden = Warden(self.template, self._serial, doors, **self.differing)
         for door in doors:
             os.close(door)
         return warden, warden.spawn()

@@ -230,7 +230,8 @@ class Interpreter:
 
 
 class Warden:
-    def __init__(self, template: "Template", serial: int = 1, doors: Tuple[int, ...] = ()) -> None:
+    def __init__(self, template: "Template", serial: int = 1, doors: Tuple[int, ...] = (), **more: Any) -> None:
+        """`more`: in what its session differs from the profile."""
         self.workspace = tempfile.mkdtemp(prefix="lair-test-")
         if template.owner:
             os.chown(self.workspace, template.owner, template.owner)
@@ -243,6 +244,7 @@ class Warden:
             serial=serial,
             workspace=self.workspace,
             uid=template.uid or None,
+            **more,
         )
         self.control.theirs.close()
         kind, body, fds = template.channel.receive()

@@ -263,7 +263,7 @@ class Daemon:
         input: str = "",
         env: dict[str, str] | None = None,
         timeout: float = 60,
-        cwd: Path | None = None,
+        cwd: Path = Path("/"),  # a prompt shows its session any other
     ) -> subprocess.CompletedProcess[str]:
         """Run the command line against this daemon."""
         return subprocess.run(

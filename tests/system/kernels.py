@@ -193,9 +193,11 @@ class Kernel:
         curve: bool = False,
         command: list[str] | None = None,
         beside: Kernel | None = None,
+        place: Path = Path("/"),  # a kernel shows its session any other
         **env: str,
     ) -> None:
         self.daemon = daemon
+        self.place = place
         self.command = command or [str(daemon.binaries / "lair"), "jupyter", "run", "-f", "{connection_file}"]
         self.flags = flags
         self.env = env
@@ -219,7 +221,7 @@ class Kernel:
     def start(self) -> None:
         command = [it.format(connection_file=self.file) for it in self.command] + list(self.flags)
         env = {**self.daemon.env, "LAIR_SOCKET": str(self.daemon.socket), "LAIR_NO_START": "1", **self.env}
-        self.process = subprocess.Popen(command, env=env)
+        self.process = subprocess.Popen(command, env=env, cwd=self.place)
 
     def client(self, **more: Any) -> Client:
         it = Client(self.connection, **more)

@@ -36,6 +36,7 @@ class Terminal:
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.chdir("/")  # a prompt shows its session any other
             os.execve(command[0], command, {**env, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"})
         self.seen = self.raw = ""
         self.marks = False  # whether it was asked to mark pastes,

@@ -20,10 +20,10 @@ class Reply(Message):
 
 
 class Function(Message):
-    """What a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text. effect: not
-    to be repeated in silence. ask: a person approves each call; caution: the same, unless the profile allows the
-    function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and for its tool.
-    bare: its name alone is enough in the cell, without `tools`."""
+    """A function that a cell may call. schema: of the arguments, returns: of the value, both JSON Schema as text.
+    effect: not to be repeated in silence. ask: a person approves each call; caution: the same, unless the profile
+    allows the function by name. timeout: seconds for one call. server, tool: an MCP server's name for itself and
+    for its tool. bare: its name alone is enough in the cell, without `tools`."""
 
     TYPE = "function"
     name: Str
@@ -55,6 +55,7 @@ class Open(Request):
     TYPE = "open"
     session: Str
     profile: Str | None = None
+    settings: Raw = None
     key: Str | None = None
 
 
@@ -62,6 +63,7 @@ class Exec(Request):
     TYPE = "exec"
     session: Str | None = None
     profile: Str | None = None
+    settings: Raw = None
     code: Str
     stream: Flag = False
     input: Flag = False
@@ -108,7 +110,7 @@ class Results(Request):
 
 
 class Input(Request):
-    """number: of the `ask` that it answers; absent: of the one that is open."""
+    """number: of the `ask` that it answers; absent: of the open one."""
 
     TYPE = "input"
     exec: Uint
@@ -147,7 +149,7 @@ class WatchCalls(Request):
 
 
 class AnswerCall(Request):
-    """The answer to a call by somebody else than its provider; at least one of session and of: the key of the
+    """The answer to a call by another program than its provider; at least one of session and of: the key of the
     cell's exec. cell: it must be that cell. approve: a call that asks is to be done."""
 
     TYPE = "answer_call"
@@ -592,8 +594,8 @@ class ResultsReply(Reply):
 
 class CallRecord(Message):
     """A call that waits. key: of the exec. arguments: absent if they are large; bytes: their size. state: out (its
-    provider has it), asks (somebody has to approve it) or held (its provider has put it aside). text: why. age:
-    seconds since the cell called."""
+    provider has it), asks (it needs approval) or held (its provider has put it aside). text: why. age: seconds
+    since the cell called."""
 
     TYPE = "call_record"
     session: Str | None = None
@@ -670,6 +672,8 @@ class SessionInfo(Message):
     cell_timeout: Real | None = None
     idle_ttl: Real | None = None
     hard_ttl: Real | None = None
+    directory: Str | None = None
+    writable: Flag = False
     opened: Flag = False
     effects: Raw = None
     effects_more: Uint = 0
@@ -801,9 +805,9 @@ class SavesReply(Reply):
 
 
 class PackageSet(Message):
-    """An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: somebody has it now.
-    projects: array of str, NAME==VERSION. template: bytes of memory that its templates take; absent: there is none.
-    sessions: array of str, those of the asker that have it, now or in a state to which they can go back."""
+    """An element of sets. size: bytes; absent: not known. made: seconds since the epoch. used: a session has it
+    now. projects: array of str, NAME==VERSION. template: bytes of memory that its templates take; absent: there is
+    none. sessions: array of str, those of the asker that have it, now or in a state to which they can go back."""
 
     TYPE = "package_set"
     set: Str
@@ -867,7 +871,7 @@ class SettingChange(Message):
 
 
 class TransferReply(Reply):
-    """A transfer goes on under its number; 0: the file is complete. offset: the bytes so far."""
+    """A transfer continues under its number; 0: the file is complete. offset: the bytes so far."""
 
     transfer: Uint
     offset: Uint
@@ -1075,7 +1079,7 @@ class DisplayEvent(Message):
 
 class AliveEvent(Message):
     """A long cell still runs: for so many seconds, with this memory of its session and this CPU time of its
-    processes. doing: what is being done for it meanwhile."""
+    processes. doing: the work that is done for it meanwhile."""
 
     TYPE = "alive"
     id: Uint

@@ -429,6 +429,7 @@ class Session(steps.Handle):
             keep=id is not None,
             connection=self.connection,
         )
+        new.settings = self.settings
         info = self._do(steps.branch(self.id, new.id, checkpoint, files, at_call))
         new.effects, new.key = effects(info), info.key or ""
         return new

@@ -203,12 +203,37 @@ def adopt(owner: object, connection: Connection, session: str) -> None:
 # ---- sessions ----
 
 
+def asked(
+    dirs: Iterable[str | os.PathLike[str]],
+    memory: str | int | None,
+    cpus: str | float | None,
+    network: bool | str | None,
+) -> list[str]:
+    """What a session is to have beside its profile, as settings of the protocol."""
+    if isinstance(dirs, str | bytes):
+        raise TypeError('dirs: expected a list, ["."]')
+    found = []
+    for directory in dirs:
+        each = os.fspath(directory)
+        path, _, access = each.rpartition(":")
+        name = {"ro": "read", "rw": "write"}.get(access if path else "", "")
+        found.append(f"{name or 'read'}={os.path.realpath(path if name else each)}")
+    if isinstance(network, bool):
+        network = "host" if network else "off"
+    limits = {"memory": memory, "cpu": cpus, "network": "host" if network == "on" else network}
+    return found + [f"{name}={value}" for name, value in limits.items() if value is not None]
+
+
 class Handle:
     """What all callers have of a session, whichever way they wait: an id, and a connection.
 
     Once it was used, it means that very session, and no other that may have its id by then. If that session has ended,
     requests raise SessionLost, until open() accepts a new one. With `renew` a new one takes its place by itself, and the
     next Result says so by its `state` and `ended`.
+
+    `dirs`: directories of this machine that the session sees, each read-only unless ":rw" follows; it starts in the first.
+    `memory` ("4G"), `cpus` (1.5), `network` (True, False, "tcp:443"): other limits than those of the profile. The daemon's
+    own user may ask for anything, others for what the profile allows.
     """
 
     def __init__(
@@ -222,11 +247,16 @@ class Handle:
         functions: Functions | None = None,
         approve: Approve | None = None,
         globals: bool = False,
+        dirs: Iterable[str | os.PathLike[str]] = (),
+        memory: str | int | None = None,
+        cpus: str | float | None = None,
+        network: bool | str | None = None,
     ) -> None:
         # What its cells may call, who is asked about calls, and how they are named, if they are not given their own.
         self.functions, self.approve, self.globals = ready(functions), approve, globals
         self.id = new_id() if id is None else id
         self.profile = profile
+        self.settings = asked(dirs, memory, cpus, network)
         self.connection = connection or shared()
         self.renew = renew
         self._birth = 0  # of the session that was used; 0: none was
@@ -254,6 +284,8 @@ class Handle:
         will do."""
         if self._birth and not self.renew and hasattr(request, "birth") and not isinstance(request, m.Unsave):
             request.birth = self._birth
+        if self.settings and isinstance(request, m.Exec | m.Open):
+            request.settings = self.settings
 
     def learn(self, request: m.Request, reply: Any) -> None:
         """Learns which session has the id now, from answers to requests that go by the id alone. Other answers may

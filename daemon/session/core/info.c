@@ -70,6 +70,14 @@ static struct usage usage_of_warden(struct warden *warden)
 	return usage;
 }
 
+static bool is_written(const struct profile *profile, const char *directory)
+{
+	for (size_t i = 0; directory && i < profile->write.n; i++)
+		if (strcmp(profile->write.items[i], directory) == 0)
+			return true;
+	return false;
+}
+
 struct session_info session_record(const struct session *session, uid_t asker, char name[static SESSION_NAME_SIZE])
 {
 	const struct profile *profile = session->profile;
@@ -112,6 +120,8 @@ struct session_info session_record(const struct session *session, uid_t asker, c
 		.checkpoint_memory = history_memory(&session->history),
 		.checkpoint_age = history_age(&session->history),
 		.birth = session->birth,
+		.directory = bytes_of(profile->directory),
+		.writable = is_written(profile, profile->directory),
 	};
 }
 

@@ -78,6 +78,7 @@ struct costliness {
  */
 struct beginning {
 	struct bytes code, packages;
+	struct profile *profile; /* one that differs from that of its template; NULL: the same */
 };
 
 struct session {

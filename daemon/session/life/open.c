@@ -25,14 +25,21 @@ void life_init(struct sessions *sessions)
 static int session_new(struct session **sessionp, struct sessions *sessions, struct profile *profile,
 		       const char *id, uid_t owner, const struct beginning *with)
 {
-	struct session *session = session_alloc(sessions, profile, id, owner);
-	struct nursery *nursery = cages_nursery_for(sessions->cages, profile, owner, with->code);
+	struct profile *own = with->profile ? with->profile : profile;
+	struct session *session = session_alloc(sessions, own, id, owner);
+	/* Another network takes a template of its own, which lasts as long as the session. */
+	bool apart = own != profile && strcmp(own->network, profile->network) != 0;
+	struct nursery *nursery = apart ? cages_nursery(sessions->cages, own, owner)
+					: cages_nursery_for(sessions->cages, profile, owner, with->code);
 	int r = session && nursery ? session_create_transcripts(session) : -ENOMEM;
 	char set[SHA256_HEX_SIZE];
 	bool ahead = !r && prepared_any(nursery) && session_first_set(set, sessions, profile, with);
 
 	if (!r)
-		r = nursery_claim(nursery, ahead ? set : NULL, &session->tenant, &session->warden);
+		r = nursery_claim(nursery, own == profile ? nursery->profile : own, ahead ? set : NULL,
+				  &session->tenant, &session->warden);
+	if (apart && nursery)
+		cages_retire(sessions->cages, nursery);
 	if (r) {
 		session_free(session);
 		return r;

@@ -157,7 +157,7 @@ int threads_allow(unsigned n, char *reason, size_t size)
 		return -1;
 	}
 	tell_loaded((int)n);
-	r = n > 1 ? threads_end() : 0;
+	r = threads_end();
 	if (!r && threads_one())
 		return 0;
 	snprintf(reason, size, "threads = %u: %s", n,

@@ -124,6 +124,17 @@ struct nursery *cages_nursery_for(struct cages *cages, struct profile *profile, 
 	return nursery_of(cages);
 }
 
+struct nursery *cages_nursery(struct cages *cages, struct profile *profile, uid_t owner)
+{
+	return cages_nursery_for(cages, profile, owner, (struct bytes){.data = NULL});
+}
+
+void cages_retire(struct cages *cages, struct nursery *nursery)
+{
+	(void)cages;
+	(void)nursery;
+}
+
 static struct warden *warden_make(struct cages *cages)
 {
 	struct warden *warden = calloc(1, sizeof(*warden));
@@ -132,6 +143,7 @@ static struct warden *warden_make(struct cages *cages)
 		abort();
 	warden->cages = cages;
 	warden->nursery = nursery_of(cages);
+	warden->profile = warden->nursery->profile;
 	warden->state = WARDEN_CAGING;
 	warden->family = warden->serial = ++cages->last_serial;
 	warden->group = GROUP_NONE;
@@ -170,10 +182,12 @@ bool prepared_any(const struct nursery *nursery)
 	return false;
 }
 
-int nursery_claim(struct nursery *nursery, const char *set, struct tenant *tenant, struct warden **wardenp)
+int nursery_claim(struct nursery *nursery, struct profile *profile, const char *set, struct tenant *tenant,
+		  struct warden **wardenp)
 {
 	struct warden *warden = warden_make(nursery->cages);
 
+	(void)profile;
 	(void)set;
 	warden_join(warden, tenant);
 	if (fake_spare)
