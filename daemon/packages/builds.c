@@ -173,60 +173,60 @@ static void broken(struct build *build)
 	end(build, NULL, "its builder broke the protocol");
 }
 
-static void on_built(struct build *build, struct bytes body)
+static void on_built(struct build *build, const void *decoded)
 {
-	struct built_message built;
-	struct wire_fault fault;
+	const struct built_message *built = decoded;
 	char text[SHA256_HEX_SIZE];
 
-	if (wire_decode(&built, &built_message_schema, body, &fault) || !built.set.data == !built.reason.data) {
+	if (!built->set.data == !built->reason.data) {
 		broken(build);
-	} else if (built.set.data) {
-		bool there = package_store_has(&build->builds->store, built.set);
+	} else if (built->set.data) {
+		bool there = package_store_has(&build->builds->store, built->set);
 
-		bytes_copy(text, sizeof(text), built.set);
+		bytes_copy(text, sizeof(text), built->set);
 		end(build, there ? text : NULL, there ? NULL : "its builder did not put it into the store");
 	} else {
-		_cleanup_(freep) char *reason = strndup(built.reason.data, built.reason.size);
+		_cleanup_(freep) char *reason = strndup(built->reason.data, built->reason.size);
 
 		end(build, NULL, reason ? reason : "out of memory");
 	}
 }
 
-static void on_building(struct build *build, struct bytes body)
+static void on_building(struct build *build, const void *decoded)
 {
-	struct building_message building;
-	struct wire_fault fault;
+	const struct building_message *building = decoded;
 
-	if (wire_decode(&building, &building_message_schema, body, &fault)) {
-		broken(build);
-		return;
-	}
-	bytes_copy(build->told, sizeof(build->told), building.text);
+	bytes_copy(build->told, sizeof(build->told), building->text);
 	build->builds->on_told(build->builds, build->key);
 }
 
 static const struct {
-	const char *type;
-	void (*fn)(struct build *build, struct bytes body);
+	const struct wire_schema *schema;
+	void (*fn)(struct build *build, const void *decoded);
 } handlers[] = {
-	{"building", on_building},
-	{"built", on_built},
+	{&building_message_schema, on_building},
+	{&built_message_schema, on_built},
 };
 
 const char *builder_message_type(size_t i)
 {
-	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+	return i < ARRAY_SIZE(handlers) ? handlers[i].schema->type : NULL;
 }
 
 static void message_handle(struct build *build, const struct wire_frame *frame)
 {
+	struct wire_any decoded;
+	struct wire_fault fault;
+
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if (!bytes_is(frame->type, handlers[i].type))
+		if (!bytes_is(frame->type, handlers[i].schema->type))
 			continue;
 		blame_message(build, i);
-		fault_at("builder", handlers[i].type, bytes_of(build->profile->name));
-		handlers[i].fn(build, frame->body);
+		fault_at("builder", handlers[i].schema->type, bytes_of(build->profile->name));
+		if (wire_decode(&decoded, handlers[i].schema, frame->body, &fault))
+			broken(build);
+		else
+			handlers[i].fn(build, &decoded);
 		return;
 	}
 	broken(build);

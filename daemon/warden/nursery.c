@@ -572,12 +572,6 @@ static int configure_send(struct nursery *nursery)
 	return r > 0 ? -EPIPE : r;
 }
 
-/* A message of a template's, and the descriptor that came with it. */
-struct heard {
-	struct bytes body;
-	int pidfd;
-};
-
 static void ready_log(const struct nursery *nursery, const struct template_ready *ready)
 {
 	char whose[32] = "the next user";
@@ -595,29 +589,27 @@ static void ready_log(const struct nursery *nursery, const struct template_ready
 }
 
 /* Twice, if the template was told to hurry: the first time for who waits. */
-static void on_template_ready(struct nursery *nursery, struct heard *heard)
+static void on_template_ready(struct nursery *nursery, const void *decoded, int *pidfdp)
 {
-	struct template_ready ready;
-	struct wire_fault fault;
+	const struct template_ready *ready = decoded;
 
 	if ((nursery->state != NURSERY_WARMING && !nursery->rough) ||
-	    wire_decode(&ready, &template_ready_schema, heard->body, &fault) ||
-	    (ready.rough && (nursery->rough || !nursery->hurried))) {
+	    (ready->rough && (nursery->rough || !nursery->hurried))) {
 		nursery_failed(nursery, BYTES("it broke the protocol"));
 		return;
 	}
-	if (!bytes_is(ready.language, nursery->profile->language)) {
+	if (!bytes_is(ready->language, nursery->profile->language)) {
 		nursery_failed(nursery, BYTES("it speaks another language: laird must be started anew"));
 		return;
 	}
 	nursery->state = NURSERY_UP;
-	nursery->rough = ready.rough;
+	nursery->rough = ready->rough;
 	nursery->baseline = memory_of_process(nursery->pid);
 	nursery->failures = 0;
 	wanted_request(nursery);
 	if (nursery->rough)
 		return;
-	ready_log(nursery, &ready);
+	ready_log(nursery, ready);
 	timer_clear(nursery->cages->loop, &nursery->patience);
 	cages_on_loaded(nursery->cages);
 	refill_soon(nursery, 0);
@@ -635,73 +627,65 @@ static struct warden *warden_find(struct nursery *nursery, uint64_t serial)
 	return NULL;
 }
 
-static void on_template_failed(struct nursery *nursery, struct heard *heard)
+static void on_template_failed(struct nursery *nursery, const void *decoded, int *pidfdp)
 {
-	struct failed_message failed;
-	struct wire_fault fault;
-	struct warden *warden;
+	const struct failed_message *failed = decoded;
+	struct warden *warden = failed->serial ? warden_find(nursery, failed->serial) : NULL;
 
-	if (wire_decode(&failed, &failed_message_schema, heard->body, &fault)) {
-		nursery_failed(nursery, BYTES("it broke the protocol"));
-	} else if (failed.serial == 0) {
-		nursery_failed(nursery, failed.reason);
-	} else {
-		warden = warden_find(nursery, failed.serial);
-		if (warden)
-			warden_failed(warden, failed.reason);
-	}
+	if (failed->serial == 0)
+		nursery_failed(nursery, failed->reason);
+	else if (warden)
+		warden_failed(warden, failed->reason);
 }
 
-static void on_template_made(struct nursery *nursery, struct heard *heard)
+static void on_template_made(struct nursery *nursery, const void *decoded, int *pidfdp)
 {
-	struct made_message made;
-	struct wire_fault fault;
-	struct warden *warden;
+	const struct made_message *made = decoded;
+	struct warden *warden = warden_find(nursery, made->serial);
 
-	if (wire_decode(&made, &made_message_schema, heard->body, &fault)) {
-		nursery_failed(nursery, BYTES("it broke the protocol"));
-		return;
-	}
-	warden = warden_find(nursery, made.serial);
 	if (!warden) {
 		/* Given up meanwhile: it finds its control pair closed, too. */
-		if (heard->pidfd >= 0)
-			(void)syscall(SYS_pidfd_send_signal, heard->pidfd, SIGKILL, NULL, 0);
+		if (*pidfdp >= 0)
+			(void)syscall(SYS_pidfd_send_signal, *pidfdp, SIGKILL, NULL, 0);
 		return;
 	}
 	warden->baseline = nursery->baseline;
 	nursery->deaths = 0;
-	warden_made(warden, (pid_t)made.pid, steal_fd(&heard->pidfd));
+	warden_made(warden, (pid_t)made->pid, steal_fd(pidfdp));
 	template_end(nursery);
 }
 
 static const struct {
-	const char *type;
-	void (*fn)(struct nursery *nursery, struct heard *heard);
+	const struct wire_schema *schema;
+	void (*fn)(struct nursery *nursery, const void *decoded, int *pidfdp);
 } handlers[] = {
-	{"ready", on_template_ready},
-	{"made", on_template_made},
-	{"failed", on_template_failed},
+	{&template_ready_schema, on_template_ready},
+	{&made_message_schema, on_template_made},
+	{&failed_message_schema, on_template_failed},
 };
 
 const char *nursery_message_type(size_t i)
 {
-	return i < ARRAY_SIZE(handlers) ? handlers[i].type : NULL;
+	return i < ARRAY_SIZE(handlers) ? handlers[i].schema->type : NULL;
 }
 
+/* @pidfdp: the descriptor that came with it. */
 static void message_handle(struct nursery *nursery, const struct wire_frame *frame, int *pidfdp)
 {
-	struct heard heard = {.body = frame->body, .pidfd = steal_fd(pidfdp)};
+	struct wire_any decoded;
+	struct wire_fault fault;
 
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if (!bytes_is(frame->type, handlers[i].type))
+		if (!bytes_is(frame->type, handlers[i].schema->type))
 			continue;
 		blame_nursery_message(nursery, i);
-		fault_at("template", handlers[i].type, bytes_of(nursery->profile->name));
-		handlers[i].fn(nursery, &heard);
-		break;
+		fault_at("template", handlers[i].schema->type, bytes_of(nursery->profile->name));
+		if (wire_decode(&decoded, handlers[i].schema, frame->body, &fault))
+			nursery_failed(nursery, BYTES("it broke the protocol"));
+		else
+			handlers[i].fn(nursery, &decoded, pidfdp);
+		return;
 	}
-	fd_closep(&heard.pidfd);
 }
 
 static void on_template(struct event_source *source, uint32_t events)

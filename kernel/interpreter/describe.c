@@ -7,27 +7,20 @@
 #include "channel.h"
 #include "language.h"
 
+#include "proto/clock.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* For one look, and what a piece of its answer may have: a message of this size needs no memory. */
 #define PATIENCE_MS 2500
 #define PIECE 7000
 #define SIZE_MAX_ALL (512U << 10)
-
-static long long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- in the child ---- */
 
@@ -79,7 +72,7 @@ static ssize_t piece_read(char *piece, int fd, long long until)
 	size_t size = 0;
 
 	while (size < PIECE) {
-		long long left = until - now_ms();
+		long long left = until - (long long)clock_ms();
 		ssize_t n;
 
 		if (left <= 0)
@@ -100,7 +93,7 @@ static ssize_t piece_read(char *piece, int fd, long long until)
 static int pass_on(uint64_t serial, int fd, bool *completep)
 {
 	static char pieces[2][PIECE];
-	long long until = now_ms() + PATIENCE_MS;
+	long long until = (long long)clock_ms() + PATIENCE_MS;
 	ssize_t size = piece_read(pieces[0], fd, until), next;
 	size_t total = 0;
 	int r = 0;

@@ -174,7 +174,7 @@ static void job_end(struct states *states)
 	struct job *job = states->jobs;
 
 	if (job->still.size > 0)
-		states->listener->go_on(states->userdata, wire_bytes(&job->still));
+		states->listener->resume(states->userdata, wire_bytes(&job->still));
 	msgpack_sbuffer_destroy(&job->still);
 	states->jobs = job->next;
 	fd_close(job->root);

@@ -18,7 +18,7 @@ struct states_listener {
 	void (*on_going)(void *userdata, const struct files_going_message *going);
 	/* Whether the interpreters of these serials stand still, asked until it is so; and they may run again. */
 	bool (*stop)(void *userdata, struct bytes serials);
-	void (*go_on)(void *userdata, struct bytes serials);
+	void (*resume)(void *userdata, struct bytes serials);
 	void (*on_compared)(void *userdata, const struct files_compared_message *compared);
 };
 

@@ -372,7 +372,7 @@ static bool stop_all(void *userdata, struct bytes serials)
 	return still;
 }
 
-static void go_on_all(void *userdata, struct bytes serials)
+static void resume_all(void *userdata, struct bytes serials)
 {
 	struct interpreter *interpreter;
 	size_t cursor = 0;
@@ -391,7 +391,7 @@ static const struct states_listener states_listener = {.on_kept = say_kept,
 						       .on_back = say_back,
 						       .on_going = say_going,
 						       .stop = stop_all,
-						       .go_on = go_on_all,
+						       .resume = resume_all,
 						       .on_compared = say_compared};
 
 static void handle_keep_files(struct warden *warden, const void *decoded)

@@ -182,7 +182,7 @@ def halt() -> None:
     _halted = _running_loop()
 
 
-def go_on(forked: bool) -> None:
+def resume(forked: bool) -> None:
     """It is made; in a fork of the copy, after renew()."""
     global _halted, _home
     if forked:

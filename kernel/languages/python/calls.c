@@ -127,7 +127,7 @@ static int halt(const struct wire_frame *message, const char *why)
 		why = OTHER_WAITS;
 	r = process_freeze(message, last.cell, why, &forked);
 	if (halted)
-		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_GO_ON), forked ? Py_True : Py_False));
+		Py_XDECREF(PyObject_CallOneArg(helper(HELPER_RESUME), forked ? Py_True : Py_False));
 	PyErr_Clear();
 	if (r)
 		nobody_waits();

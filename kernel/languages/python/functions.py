@@ -167,9 +167,9 @@ def halt() -> bool:
     return any(waiter.thread != mine for waiter in _out.values())
 
 
-def go_on(forked: bool) -> None:
+def resume(forked: bool) -> None:
     """A copy of the cell has been made. A fork of it has another channel."""
-    awaiting.go_on(forked)
+    awaiting.resume(forked)
     loop = _listening
     if forked and loop is not None:
         _listen_no_more()

@@ -52,7 +52,7 @@
 	H(TAKE_BACK, functions, take_back) \
 	H(PASS_ON, functions, pass_on) \
 	H(HALT, functions, halt) \
-	H(GO_ON, functions, go_on) \
+	H(RESUME, functions, resume) \
 	H(SAVE, saving, save) \
 	H(LOAD, saving, load) \
 	H(RESEED, seeds, renew) \

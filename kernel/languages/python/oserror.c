@@ -169,6 +169,19 @@ static PyObject *call_error(PyObject *type, PyObject *const *args, size_t n, PyO
 	return told;
 }
 
+/* The text of a refusal, for errors that stay of another type. New reference, or NULL. */
+static PyObject *refused_line(struct refusal *refusal, struct bytes target)
+{
+	OWNED *told = NULL;
+	PyObject *line;
+
+	refusal_target(refusal, target);
+	told = refusal_error(refusal, EPERM, NULL, NULL);
+	line = told ? PyObject_Str(told) : NULL;
+	PyErr_Clear();
+	return line;
+}
+
 /* ---- sqlite ---- */
 
 /* If @message says that a database cannot be opened, and the policy is the reason: the line to say instead, a new
@@ -180,18 +193,11 @@ static PyObject *explain_database(PyObject *message)
 	const char *text = PyUnicode_Check(message) ? PyUnicode_AsUTF8(message) : NULL;
 	struct bytes path =
 		bytes_of(text && strncmp(text, begin, strlen(begin)) == 0 ? text + strlen(begin) : NULL);
-	PyObject *told = NULL, *line = NULL;
 
+	PyErr_Clear();
 	if (path.size > 0)
 		refusal.reason = policy_path_reason(path, WANT_CHANGE);
-	if (refusal.reason) {
-		refusal_target(&refusal, path);
-		told = refusal_error(&refusal, EPERM, NULL, NULL);
-	}
-	line = told ? PyObject_Str(told) : NULL;
-	Py_XDECREF(told);
-	PyErr_Clear();
-	return line;
+	return refusal.reason ? refused_line(&refusal, path) : NULL;
 }
 
 /* ATTACH and VACUUM INTO name a file in their text, so no event names it. The error stays one of sqlite's. */
@@ -235,16 +241,10 @@ static PyObject *explain_lookup(void)
 	const struct audit_event *event = audit_last_event();
 	struct refusal refusal = {.event = "socket.getaddrinfo", .kind = "address", .reason = "names-not-granted"};
 	struct bytes host = bytes_of("a name");
-	PyObject *told, *line;
 
 	if (event->name && strncmp(event->name, "socket.get", strlen("socket.get")) == 0)
 		host = (struct bytes){event->path, MIN(event->size, sizeof(event->path))};
-	refusal_target(&refusal, host);
-	told = refusal_error(&refusal, EPERM, NULL, NULL);
-	line = told ? PyObject_Str(told) : NULL;
-	Py_XDECREF(told);
-	PyErr_Clear();
-	return line;
+	return refused_line(&refusal, host);
 }
 
 /* The error stays one of socket's, with its number, because code that asks whether a name is known must be able to
