@@ -212,7 +212,7 @@ def test_nothing_decides_what_the_code_did_itself(client: Client) -> None:
 
 # ---- profiles that no session starts of ----
 
-# The settings ({} is a directory that is removed when laird has read them), the words and what decides.
+# The settings ({} is an empty directory, which is removed after laird has read `read`), the words and what decides.
 UNSTARTABLE: dict[str, tuple[dict[str, str], str, str]] = {
     "preload": ({"preload": "nothing_of_this_name"}, "cannot preload nothing_of_this_name", "preload"),
     "home": ({"home": "/usr/here"}, "laird's log says why", "home"),
@@ -227,7 +227,8 @@ def test_a_profile_that_cannot_start(start_daemon: Start, tmp_path: Path, name: 
     place = tmp_path / "place"
     (place / "bin").mkdir(parents=True)
     daemon = start_daemon({"profile default": {"spares": "0", **{k: v.format(place) for k, v in settings.items()}}})
-    shutil.rmtree(place)
+    if name == "read":
+        shutil.rmtree(place)
     client = daemon.client()
     for _ in range(2):  # a new one, and one whose template has failed before
         with pytest.raises(LairError, match=re.escape(words)) as caught:
