@@ -65,7 +65,7 @@ class Disk:
         return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
     def used(self) -> int:
-        os.sync()
+        self.run("sync", "-f", str(self.path))
         it = os.statvfs(self.path)
         return (it.f_blocks - it.f_bfree) * it.f_frsize
 
@@ -89,7 +89,7 @@ class Disk:
             assert self.run("btrfs", "qgroup", "limit", "none", str(self.path))
             return
         os.truncate(self.path / "ballast", 0)
-        os.sync()
+        self.run("sync", "-f", str(self.path))
 
 
 @pytest.fixture(params=KINDS)
@@ -206,10 +206,15 @@ def test_what_is_kept_is_shared(client: Client, disk: Disk) -> None:
     if not disk.shares:
         pytest.skip("files cannot share blocks here")
     size = 40_000_000
-    client.exec(f"import os; open('a', 'wb').write(os.urandom({size})); os.sync()", "s")
+    client.exec(
+        f"import os; f = open('a', 'wb'); f.write(os.urandom({size})); f.flush(); os.fsync(f.fileno())", "s"
+    )
     before = tree(settled(client))
     used = disk.used()
-    client.exec("f = open('a', 'r+b'); f.seek(20_000_000); f.write(b'changed'); f.close(); os.sync()", "s")
+    client.exec(
+        "f = open('a', 'r+b'); f.seek(20_000_000); f.write(b'changed'); f.flush(); os.fsync(f.fileno()); f.close()",
+        "s",
+    )
     settled(client)
     client.branch("s", "b", checkpoint="1")
     assert tree(Path(client.info("b").workspace))["a"] == before["a"]

@@ -278,7 +278,12 @@ def play(daemon: Daemon, door: str, session: str, steps: list[Step], profile: st
 @pytest.mark.usefixtures("no_sessions_left")
 @pytest.mark.parametrize(
     ("door", "name"),
-    [(door, name) for name in SCENARIOS for door, kind in DOORS.items() if not needs(name) & kind.cannot.keys()],
+    [
+        pytest.param(door, name, id=f"{door}-{name}".replace(" ", "-"))
+        for name in SCENARIOS
+        for door, kind in DOORS.items()
+        if not needs(name) & kind.cannot.keys()
+    ],
 )
 def test_scenario(daemon: Daemon, door: str, name: str) -> None:
     play(daemon, door, f"{door}-{name}".replace(" ", "_"), SCENARIOS[name], PROFILES.get(name))
