@@ -78,6 +78,8 @@ struct bytes deciding_tell(char text[static DECIDING_SIZE], const struct decidin
 		used += (size_t)snprintf(text + used, DECIDING_SIZE - used, " in [profile %s]", profile);
 	else
 		used += (size_t)snprintf(text + used, DECIDING_SIZE - used, " in its profile");
-	snprintf(text + used, DECIDING_SIZE - used, " of %s", file ? file : "laird's settings");
+	used += (size_t)snprintf(text + used, DECIDING_SIZE - used, " of %s", file ? file : "laird's settings");
+	if (deciding->shows && used < DECIDING_SIZE)
+		snprintf(text + used, DECIDING_SIZE - used, ", or --dir DIR:rw,");
 	return bytes_of(text);
 }

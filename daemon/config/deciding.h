@@ -57,6 +57,7 @@
 struct deciding {
 	const char *settings[DECIDING_MAX]; /* static, each once */
 	size_t n;
+	bool shows; /* the session has a directory of its client's: whether it writes there, its client decides */
 };
 
 /* Adds the setting of @why, if there is one. */

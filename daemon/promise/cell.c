@@ -309,8 +309,10 @@ static void cell_decided(struct deciding *deciding, const struct cell *cell, con
 	if (verdict->files_unkept && *verdict->files_unkept)
 		deciding_add_setting(deciding, "checkpoint_files");
 	for (size_t cursor = 0; wire_next(verdict->blocked, &cursor, &item);)
-		if (!wire_decode(&act, &blocked_act_schema, item, &fault))
+		if (!wire_decode(&act, &blocked_act_schema, item, &fault)) {
 			deciding_add(deciding, act.reason);
+			deciding->shows |= profile->directory && bytes_is(act.reason, "write-outside-workspace");
+		}
 }
 
 int cell_reply(struct cell *cell, struct clients *clients, const char *session, const struct profile *profile,

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -156,6 +157,20 @@ def test_the_one_before_a_damaged_one_is_offered(store: Daemon, tmp_path: Path) 
     # It was told once.
     assert client.exec("1", "s").saved_damaged is None
     assert len(states(tmp_path)) == 2
+
+
+def test_a_backup_is_put_back(store: Daemon, tmp_path: Path) -> None:
+    """A copy of the directory, made while laird runs, is all that there is of a state."""
+    client = store.client()
+    client.exec("x = 41", "kept")
+    save(client, "kept")
+    shutil.copytree(tmp_path / "saves", tmp_path / "backup", symlinks=True)
+    client.shutdown("kept")
+    store.terminate()
+    shutil.rmtree(tmp_path / "saves")
+    shutil.copytree(tmp_path / "backup", tmp_path / "saves", symlinks=True)
+    store.start()
+    assert store.client().exec("x", "kept").text == "41"
 
 
 def test_nothing_of_an_id_is_left(store: Daemon, tmp_path: Path) -> None:
