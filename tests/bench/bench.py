@@ -61,6 +61,8 @@ SETTINGS: Settings = {
     "profile workbench": {"preload": DATA + " IPython", "spares": "0", "checkpoint": "cell"},
     "profile unsaved": {"preload": "pandas", "spares": "1", "checkpoint": "off"},
     "profile saved": {"preload": "pandas", "spares": "1", "checkpoint": "cell", "checkpoints": str(KEPT)},
+    "profile shipped": {"preload": DATA, "checkpoint": "cell"},
+    "profile off": {"preload": DATA, "checkpoint": "off"},
 }
 
 
@@ -133,6 +135,13 @@ class Bench:
         """Samples of the C client."""
         command = [self.driver, self.daemon.socket, measure, profile, count, int(gap * 1e6), code]
         return samples(command)
+
+    def in_turn(self, profile: str, sessions: int = 6, count: int = 200) -> list[float]:
+        """Cells of some sessions, each as soon as the one before is answered."""
+        ids = [f"{profile}{i}" for i in range(sessions)]
+        for id in ids:
+            self.client.exec("import numpy, pandas", id, profile=profile)
+        return [timed(partial(self.client.exec, "1+1", id)) for _ in range(count) for id in ids]
 
     def http(self, count: int, head: bytes = b"POST /v1/sessions/http/exec", body: bytes = CELL) -> list[float]:
         """Samples of a client that does nothing but send and receive."""
@@ -284,6 +293,13 @@ class Bench:
                 lambda: self.lair("exec", "default", 3000),
                 "a bare broker",
                 lambda: self.bare(3000),
+            ),
+            Measure(
+                "six sessions in turn, shipped settings",
+                lambda: self.in_turn("shipped"),
+                "checkpoint = off",
+                lambda: self.in_turn("off"),
+                times=3,
             ),
             Measure(
                 "HTTP: round trip, back to back",

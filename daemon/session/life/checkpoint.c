@@ -61,7 +61,7 @@ static void measure_after(struct session *session, uint64_t pause)
 
 /* The memory that checkpoints hold alone changes while the live state moves on, and measuring one costs a
  * millisecond of a processor. So they are measured now and then, one at a time, until each has been since the
- * last new one. */
+ * last new one; and while cells come, seldom. */
 static void on_measure(struct timer *timer)
 {
 	struct session *session = container_of(timer, struct session, measure);
@@ -80,7 +80,7 @@ static void on_measure(struct timer *timer)
 		return;
 	next->measured = event_now();
 	if (!interpreter_send(next->interpreter, &measure_message_schema, &measure))
-		measure_after(session, MEASURE_US / n);
+		measure_after(session, event_now() - session->last < MEASURE_US ? MEASURE_US : MEASURE_US / n);
 }
 
 void session_arm_measure(struct session *session)
