@@ -340,6 +340,27 @@ static void test_too_large(void)
 	manifest_drop(&store, first);
 }
 
+/* Each would fit, and both do not. */
+static void test_too_much(void)
+{
+	struct manifest *first;
+	uint64_t max = store.max;
+	char *text = malloc(60001);
+
+	memset(text, 'z', 60000);
+	text[60000] = '\0';
+	write_file("one", 0, text);
+	text[0] = 'a';
+	write_file("two", 0, text);
+	store.max = store.held + 100000;
+	first = capture();
+	CHECK(store.held <= store.max && first->why[0]);
+	store.max = max;
+	free(text);
+	CHECK(unlink(below("one")) == 0 && unlink(below("two")) == 0);
+	manifest_drop(&store, first);
+}
+
 /* A file that cannot be written: then nothing has happened. */
 static void test_no_room(void)
 {
@@ -599,6 +620,7 @@ int main(int argc, char **argv)
 	test_mapped();
 	test_nobody_may();
 	test_links_in_the_way();
+	test_too_much();
 	test_no_room();
 	test_exchanged();
 	test_counted();
