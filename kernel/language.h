@@ -65,6 +65,9 @@ struct language {
 	void (*make_room)(void); /* (0) */
 	/* Set how many threads the libraries of a session may start. None exists afterwards. Returns as start. */
 	int (*allow_threads)(unsigned n, struct language_report *report); /* (0) */
+	/* The paths of all files and directories that decide what was loaded: an image is woken only if they are as
+	 * they were. NULL-terminated, owned by the process; NULL: out of memory. */
+	char **(*sources)(void); /* (0): no image is made */
 	/* The last act before forks: lay out the memory. */
 	void (*settle)(void); /* (0) */
 

@@ -87,7 +87,8 @@ void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t ma
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the kernel writes to @buffer */
-int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds)
+static int receive(int fd, int flags, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX],
+		   size_t *n_fds)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
@@ -105,7 +106,7 @@ int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[
 		fds[i] = -1;
 	/* If a peer ended without having read everything, this is reported once, before what it had sent. */
 	do
-		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+		n = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0 && errno == EAGAIN)
 		return CHANNEL_E_EMPTY;
@@ -123,6 +124,16 @@ int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[
 		return no_room ? -EMFILE : -EMSGSIZE;
 	}
 	return 0;
+}
+
+int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds)
+{
+	return receive(fd, 0, buffer, size, data, fds, n_fds);
+}
+
+int channel_peek(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds)
+{
+	return receive(fd, MSG_PEEK, buffer, size, data, fds, n_fds);
 }
 
 int channel_recv_frame(int fd, char *buffer, size_t size, struct wire_frame *frame)

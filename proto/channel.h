@@ -34,5 +34,8 @@ void channel_take_fds(struct msghdr *message, int *fds, size_t *n_fds, size_t ma
  * @data points into @buffer), CHANNEL_E_EMPTY, CHANNEL_E_EOF or -errno. */
 int channel_recv(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds);
 
+/* The same, but the datagram stays and will be received again, with descriptors of its own. */
+int channel_peek(int fd, char *buffer, size_t size, struct bytes *data, int fds[CHANNEL_FDS_MAX], size_t *n_fds);
+
 /* The same where no descriptors are wanted: those that come are closed. -EBADMSG: it is no frame. */
 int channel_recv_frame(int fd, char *buffer, size_t size, struct wire_frame *frame);

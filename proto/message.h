@@ -830,12 +830,12 @@ WIRE_MESSAGE(cancel_event, "cancel", ID, CANCEL_FIELDS);
 	F(m, UINT, device, REQUIRED)                                                                               \
 	F(m, UINT, inode, REQUIRED)
 
-/* Sent once, first. Sizes are bytes, 0 = no limit. preload: array of str, a trailing '?' marks a module that may
- * be missing. env: array of "NAME=value". places: array of place records. changeable: array of the real paths
- * that some session may write to. home: where a session finds its workspace, if it has a file system of its own.
- * forbid: array of rules as in sessions.conf.
- * packages_allow, packages_deny: arrays of patterns. ..._group: a control group of each warden holds this limit.
- * threads: how many the libraries of a session may start, 0 = 1; threads_given: even if checkpoints then fail. */
+/* Sent once, first, perhaps with a descriptor: of the directory for images. Sizes are bytes, 0 = no limit. preload:
+ * array of str, a trailing '?' marks a module that may be missing. env: array of "NAME=value". places: array of
+ * place records. changeable: array of the real paths that some session may write to. home: where a session finds
+ * its workspace, if it has a file system of its own. forbid: array of rules as in sessions.conf. packages_allow,
+ * packages_deny: arrays of patterns. ..._group: a control group of each warden holds this limit. threads: how many
+ * the libraries of a session may start, 0 = 1; threads_given: even if checkpoints then fail. */
 #define CONFIGURE_FIELDS(F, m)                                                                                     \
 	F(m, STR, profile, REQUIRED)                                                                               \
 	F(m, STR, python, OPTIONAL)                                                                                \
@@ -888,16 +888,20 @@ WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a session waits alrea
 
 /* ---- template to router ---- */
 
-/* rough: it makes wardens for who waits, but has not warmed up yet; it says ready again when it has.
- */
+/* rough: it makes wardens for who waits, but has not warmed up yet; it says ready again when it has. woken: it
+ * comes from an image. unused: why it does not, though there is a directory for images. */
 #define TEMPLATE_READY_FIELDS(F, m)                                                                                \
 	F(m, STR, language, REQUIRED)                                                                              \
 	F(m, STR, version, REQUIRED)                                                                               \
 	F(m, RAW, missing, OPTIONAL)                                                                               \
-	F(m, FLAG, rough, OPTIONAL)
+	F(m, FLAG, rough, OPTIONAL)                                                                                \
+	F(m, FLAG, woken, OPTIONAL)                                                                                \
+	F(m, STR, unused, OPTIONAL)
 #define FAILED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, OPTIONAL)                                                                               \
 	F(m, STR, reason, REQUIRED)
+/* An image of the template was written, or, with the reason, was not. */
+#define IMAGED_FIELDS(F, m) F(m, STR, reason, OPTIONAL)
 /* The warden exists; its pidfd travels along (no descriptor on kernels without pidfds). pid: as the host sees it.
  */
 #define MADE_FIELDS(F, m)                                                                                          \
@@ -907,6 +911,7 @@ WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a session waits alrea
 WIRE_MESSAGE(template_ready, "ready", NO_ID, TEMPLATE_READY_FIELDS);
 WIRE_MESSAGE(failed_message, "failed", NO_ID,
 	     FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
+WIRE_MESSAGE(imaged_message, "imaged", NO_ID, IMAGED_FIELDS);
 WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 
 /* ---- router to builder (SOCK_SEQPACKET): one order, then its end of the channel closes ---- */

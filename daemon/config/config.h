@@ -111,7 +111,8 @@ struct config {
 	char *saves;	      /* NULL: chosen as for workspaces */
 	char *packages_store; /* NULL: chosen as for workspaces */
 	uint64_t packages_total;
-	char *uv;	     /* NULL: the one in PATH */
+	char *uv; /* NULL: the one in PATH */
+	bool template_images;
 	char *log;	     /* "stderr" or a file */
 	char *audit_log;     /* NULL: none */
 	bool audit_code;     /* the code of cells is written into it */

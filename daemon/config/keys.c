@@ -86,6 +86,8 @@ static const struct key daemon_rows[] = {
 	    .doc = "how many saved states one user may have; the first to expire goes first"),
 	KEY("template_ttl", DURATION, template_ttl, "10m", .min = 1 * MILLISECOND, .max = 365 * DAY,
 	    .doc = "how long a user without sessions keeps a template where there are several users"),
+	KEY("template_images", FLAG, template_images, "off",
+	    .doc = "whether templates are kept on disk, so that laird starts faster; not where several users may connect"),
 	KEY("set_template_memory", SIZE, set_template_memory, "1G", .min = 1 * M, .max = 1024 * T, .optional = true,
 	    .doc = "the memory of all templates of sets of packages together"),
 	KEY("set_template_ttl", DURATION, set_template_ttl, "1h", .min = 1 * MILLISECOND, .max = 365 * DAY,

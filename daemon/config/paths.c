@@ -155,9 +155,9 @@ struct own {
 };
 
 struct owns {
-	struct own items[6];
+	struct own items[7];
 	size_t n;
-	char saves[PATH_MAX], workspaces[PATH_MAX], packages[PATH_MAX];
+	char saves[PATH_MAX], workspaces[PATH_MAX], packages[PATH_MAX], images[PATH_MAX];
 };
 
 static void own_add(struct owns *owns, const char *name, const char *what, bool file)
@@ -188,6 +188,8 @@ static void owns_find(struct owns *owns, const struct config *config, const char
 		own_add(owns, owns->saves, "the saved states", false);
 	if (!directory_of_state(owns->packages, "packages", config->packages_store, in_use->socket))
 		own_add(owns, owns->packages, "the packages", false);
+	if (!directory_of_state(owns->images, "images", NULL, in_use->socket))
+		own_add(owns, owns->images, "the images of templates", false);
 	if (in_use->workspaces)
 		snprintf(owns->workspaces, PATH_MAX, "%s", in_use->workspaces);
 	if (in_use->workspaces ||

@@ -2,11 +2,15 @@
  * so. Sessions keep the profile they were opened with. */
 #include "router.h"
 
+#include "base/directory.h"
 #include "base/log.h"
 #include "config/paths.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static bool any_packages(const struct config *config)
 {
@@ -37,6 +41,27 @@ static int packages_prepare(struct router *router, struct config *config, struct
 	return r ? 1 : 0;
 }
 
+/* Forks of an image share memory layout and hash seed with all that ever wake from it, so there are images only
+ * where all sessions are one user's. */
+static void images_prepare(struct router *router, const struct config *config)
+{
+	char path[PATH_MAX];
+	int r;
+
+	fd_closep(&router->cages.images);
+	if (!config->template_images || config->socket_mode & 077)
+		return;
+	r = directory_of_state(path, "images", NULL, router->socket_path);
+	if (!r) {
+		*strrchr(path, '/') = '\0'; /* all lairds of the user share it, so that it has a bound */
+		r = directory_make(path);
+	}
+	if (!r)
+		router->cages.images = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (r || router->cages.images < 0 || fchmod(router->cages.images, 0700) < 0)
+		log_warn(NULL, "no images of templates in %s: %s", path, strerror(r ? -r : errno));
+}
+
 int settings_prepare(struct router *router, struct config *config, struct config_error *error)
 {
 	const struct in_use in_use = {.socket = router->socket_path, .workspaces = router->cages.workspaces.path};
@@ -45,6 +70,8 @@ int settings_prepare(struct router *router, struct config *config, struct config
 
 	if (!r)
 		r = packages_prepare(router, config, error);
+	if (!r)
+		images_prepare(router, config);
 	if (r > 0)
 		return -ECANCELED;
 

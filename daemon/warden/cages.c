@@ -295,7 +295,7 @@ static void nursery_free_dead(struct grave *grave)
 
 void cages_init(struct cages *cages, struct event_loop *loop, struct breaker *breaker)
 {
-	*cages = (struct cages){.loop = loop, .breaker = breaker, .workspaces.fd = -1};
+	*cages = (struct cages){.loop = loop, .breaker = breaker, .images = -1, .workspaces.fd = -1};
 	list_init(&cages->nurseries);
 	list_init(&cages->retired);
 	list_init(&cages->due);
@@ -309,6 +309,7 @@ void cages_init(struct cages *cages, struct event_loop *loop, struct breaker *br
 void cages_deinit(struct cages *cages)
 {
 	table_deinit(&cages->uids);
+	fd_closep(&cages->images);
 	workspaces_close(&cages->workspaces);
 	cgroups_close(&cages->cgroups);
 	timer_clear(cages->loop, &cages->reserve);

@@ -19,6 +19,7 @@ struct cages {
 	struct event_loop *loop;
 	struct breaker *breaker;
 	const struct config *config; /* the settings in force */
+	int images;		     /* the directory for images of templates; -1: none are kept */
 	struct workspaces workspaces;
 	struct cgroups cgroups;
 	struct list nurseries, retired;

@@ -521,6 +521,7 @@ static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
 	unsigned held = budget_controllers(profile, &nursery->cages->cgroups);
+	const int images = nursery->cages->images;
 	const struct string_list *lists[] = {&profile->preload,	       &profile->env,
 					     &profile->forbid,	       &profile->requirements,
 					     &profile->packages_allow, &profile->packages_deny};
@@ -566,7 +567,7 @@ static int configure_send(struct nursery *nursery)
 	if (!r)
 		r = wire_encode(&buffer, &configure_message_schema, &message);
 	if (!r)
-		r = channel_send(nursery->channel, wire_bytes(&buffer), NULL, 0);
+		r = channel_send(nursery->channel, wire_bytes(&buffer), &images, images >= 0);
 	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++)
 		wire_list_deinit(&arrays[i]);
 	return r > 0 ? -EPIPE : r;
@@ -580,9 +581,12 @@ static void ready_log(const struct nursery *nursery, const struct template_ready
 
 	if (nursery->owned)
 		snprintf(whose, sizeof(whose), "uid %u", nursery->owner);
-	log_info(NULL, "profile %s is ready%s: %s %.*s, pid %d, for %s", nursery->profile->name,
-		 nursery->makeshift ? ", without what it preloads" : "", nursery->profile->language,
-		 (int)ready->version.size, ready->version.data, nursery->pid, whose);
+	log_info(NULL, "profile %s is ready%s%s: %s %.*s, pid %d, for %s", nursery->profile->name,
+		 nursery->makeshift ? ", without what it preloads" : "", ready->woken ? ", from its image" : "",
+		 nursery->profile->language, (int)ready->version.size, ready->version.data, nursery->pid, whose);
+	if (ready->unused.size)
+		log_info(NULL, "profile %s was not woken from an image: %.*s", nursery->profile->name,
+			 (int)ready->unused.size, ready->unused.data);
 	while (wire_next_string(ready->missing, &cursor, &missing))
 		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
 			 (int)missing.size, missing.data);
@@ -655,11 +659,23 @@ static void on_template_made(struct nursery *nursery, const void *decoded, int *
 	template_end(nursery);
 }
 
+static void on_template_imaged(struct nursery *nursery, const void *decoded, int *pidfdp)
+{
+	const struct imaged_message *imaged = decoded;
+
+	if (imaged->reason.size)
+		log_warn(NULL, "profile %s: its image was not written: %.*s", nursery->profile->name,
+			 (int)imaged->reason.size, imaged->reason.data);
+	else
+		log_info(NULL, "profile %s: its image is written", nursery->profile->name);
+}
+
 static const struct {
 	const struct wire_schema *schema;
 	void (*fn)(struct nursery *nursery, const void *decoded, int *pidfdp);
 } handlers[] = {
 	{&template_ready_schema, on_template_ready},
+	{&imaged_message_schema, on_template_imaged},
 	{&made_message_schema, on_template_made},
 	{&failed_message_schema, on_template_failed},
 };

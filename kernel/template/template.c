@@ -1,10 +1,12 @@
 /* The template reads `configure` once, makes itself ready, and then clones a warden for each `warden`. The
  * clones are its siblings, children of the keeper, so it has nothing to wait for or to clean up. If it is told to
  * hurry while it imports, it makes the wardens that are waited for as soon as it can, and does the rest after them.
- */
+ *
+ * Or it wakes from an image of a template that had made itself ready; then only the cage is left to prepare. */
 #include "template.h"
 
 #include "cage/cage.h"
+#include "images.h"
 #include "language.h"
 #include "observe/output.h"
 #include "proto/channel.h"
@@ -21,6 +23,8 @@
 
 /* How long a hurried template waits for its first order, which follows at once if whoever waited still does. */
 #define ORDER_MS 200
+/* How long nobody must have wanted anything before an image is written. */
+#define IMAGE_MS 1000
 
 struct template
 {
@@ -30,6 +34,7 @@ struct template
 	unsigned threads; /* of a session's libraries */
 	char network[256];
 	bool terminals;
+	struct images images;
 	char buffer[CHANNEL_SIZE_MAX];
 	char workspace[PATH_MAX]; /* of the warden being made */
 };
@@ -104,7 +109,9 @@ static int say_ready(const struct template *template, bool rough)
 	const struct template_ready ready = {.language = bytes_of(language.name),
 					     .version = bytes_of(language.version()),
 					     .missing = wire_bytes(&template->report.missing),
-					     .rough = rough};
+					     .rough = rough,
+					     .woken = template->images.woken,
+					     .unused = bytes_of(template->images.unused)};
 
 	return say(template, &template_ready_schema, &ready, -1);
 }
@@ -153,6 +160,8 @@ static int warm(struct template *template)
 	int r = language.warm ? language.warm(&template->report) : 0;
 
 	changeable_end();
+	if (!r)
+		images_find_sources(&template->images);
 	return say_if_failed(template, r);
 }
 
@@ -179,35 +188,47 @@ static unsigned threads_wanted(const struct template *template, const struct con
 	return wanted ? (unsigned)configure->threads : 1;
 }
 
+static int receive_configure(struct template *template, struct configure_message *configure)
+{
+	int fds[CHANNEL_FDS_MAX];
+	int r = receive(template, configure, &configure_message_schema, fds);
+
+	images_begin(&template->images, r ? -1 : steal_fd(&fds[0]));
+	close_all(fds);
+	return r;
+}
+
+/* The cage comes first, because it checks the profile and says what is wrong. */
+static int prepare(struct template *template, const struct configure_message *configure)
+{
+	struct cage_report cage = {0};
+	unsigned before = template->threads;
+	int r = cage_prepare(&template->cage, configure, template->report.places, &cage);
+
+	if (r < 0)
+		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
+	if (policy_configure(configure, template->report.places) < 0)
+		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
+	snprintf(template->network, sizeof(template->network), "%.*s", (int)configure->network.size,
+		 configure->network.size ? configure->network.data : "");
+	template->terminals = configure->terminals;
+	template->threads = threads_wanted(template, configure);
+	return template->threads == before ? 0 : allow_threads(template, template->threads);
+}
+
 /* @hurriedp: whether warm is left to do. */
 static int load(struct template *template, bool *hurriedp)
 {
 	struct configure_message configure;
-	struct cage_report cage = {0};
-	int fds[CHANNEL_FDS_MAX], r;
+	int r = receive_configure(template, &configure);
 
-	r = receive(template, &configure, &configure_message_schema, fds);
-	close_all(fds);
-	if (r)
-		return r;
-	r = start(template, &configure);
+	if (!r)
+		r = start(template, &configure);
 	if (!r)
 		r = hurry_hear(template, hurriedp);
 	if (!r && !*hurriedp)
 		r = warm(template);
-	if (r)
-		return r;
-	/* The cage comes first, because it checks the profile and says what is wrong. */
-	r = cage_prepare(&template->cage, &configure, template->report.places, &cage);
-	if (r < 0)
-		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
-	if (policy_configure(&configure, template->report.places) < 0)
-		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
-	snprintf(template->network, sizeof(template->network), "%.*s", (int)configure.network.size,
-		 configure.network.size ? configure.network.data : "");
-	template->terminals = configure.terminals;
-	template->threads = threads_wanted(template, &configure);
-	return allow_threads(template, template->threads);
+	return r ? r : prepare(template, &configure);
 }
 
 /* In the clone. Returns NULL, or why there can be no such cage. */
@@ -250,6 +271,7 @@ static int make_warden(struct template *template, const struct warden_message *m
 	}
 	if (pid < 0)
 		return say_failed(template, message->serial, strerror(-pid));
+	images_prove(&template->images);
 	made.pid = (uint64_t)pid;
 	return say(template, &made_message_schema, &made, pidfd);
 }
@@ -292,6 +314,56 @@ static int serve_waiting(struct template *template)
 	return r ? r : allow_threads(template, template->threads);
 }
 
+static int say_imaged(const struct template *template, const char *reason)
+{
+	const struct imaged_message imaged = {.reason = bytes_of(reason)};
+
+	return say(template, &imaged_message_schema, &imaged, -1);
+}
+
+static void forget_all(void *data)
+{
+	struct template *template = data;
+
+	forget(template);
+	explicit_bzero(template->workspace, sizeof(template->workspace));
+}
+
+/* In the process that has woken. Its memory is laid out already, and all is warm. */
+static int wake(struct template *template)
+{
+	struct configure_message configure;
+	int r = receive_configure(template, &configure);
+
+	if (!r)
+		r = prepare(template, &configure);
+	forget(template);
+	return r ? r : say_ready(template, false);
+}
+
+static int keep_image(struct template *template)
+{
+	bool woken;
+	const char *why = images_keep(&template->images, template->channel, forget_all, template, &woken);
+
+	if (woken)
+		return wake(template);
+	return why ? say_imaged(template, why) : 0;
+}
+
+static int serve(struct template *template)
+{
+	struct pollfd heard[] = {{.fd = template->channel, .events = POLLIN},
+				 {.fd = template->images.report, .events = POLLIN}};
+	int n = poll(heard, ARRAY_SIZE(heard), images_is_due(&template->images) ? IMAGE_MS : -1);
+
+	if (n == 0)
+		return keep_image(template);
+	if (n > 0 && heard[1].revents)
+		return say_imaged(template, images_finish(&template->images));
+	return n > 0 || errno == EINTR ? serve_one(template) : -errno;
+}
+
 int template_run(int channel)
 {
 	static struct template template;
@@ -300,6 +372,8 @@ int template_run(int channel)
 
 	prctl(PR_SET_NAME, "lair-template");
 	template.channel = channel;
+	template.threads = 1;
+	images_wake(&template.images, channel, template.buffer);
 	r = load(&template, &hurried);
 	forget(&template);
 	if (!r && hurried)
@@ -309,6 +383,6 @@ int template_run(int channel)
 		r = say_ready(&template, false);
 	}
 	while (!r)
-		r = serve_one(&template);
+		r = serve(&template);
 	return r == CHANNEL_E_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
 }

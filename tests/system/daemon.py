@@ -45,7 +45,7 @@ def uids(first: int, n: int = UIDS_EACH) -> str:
 
 # Bare and quick, for most tests. A [daemon] or [profile default] of a test's own replaces the settings it names.
 DEFAULTS: dict[str, dict[str, str]] = {
-    "daemon": {"log": "stderr", "uids": uids(own_uids())},
+    "daemon": {"log": "stderr", "uids": uids(own_uids()), "template_images": "off"},
     "profile default": {"preload": "", "spares": "1", "grace": "500ms", "checkpoint": "off"},
 }
 

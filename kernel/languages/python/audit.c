@@ -608,6 +608,8 @@ static bool may_change(const struct attempt *attempt)
 	return false;
 }
 
+static PyObject *opened; /* a list of bytes; NULL: nobody wants to know any more */
+
 /* While a template starts, nothing is opened that sessions may write to. */
 static int check_changeable(const char *event, PyObject *args)
 {
@@ -623,6 +625,8 @@ static int check_changeable(const char *event, PyObject *args)
 	if (!PyUnicode_FSConverter(path, &encoded))
 		return -1;
 	refused = changeable_is(PyBytes_AS_STRING(encoded));
+	if (opened && PyList_Append(opened, encoded) < 0)
+		PyErr_Clear();
 	Py_DECREF(encoded);
 	if (refused)
 		PyErr_SetString(PyExc_ImportError, changeable_found());
@@ -649,6 +653,17 @@ static int hook(const char *event, PyObject *args, void *data)
 }
 
 /* ---- the hook ---- */
+
+PyObject *audit_opened(void)
+{
+	return steal_ptr(&opened);
+}
+
+void audit_note_opened(void)
+{
+	opened = PyList_New(0);
+	PyErr_Clear();
+}
 
 int audit_install(void)
 {

@@ -2,11 +2,19 @@
  * guard: one ctypes write removes it. */
 #pragma once
 
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
 #include "refusal/policy.h"
 
 /* Before Py_Initialize, so that Python can neither find the hook nor remove it. Until policy_arm the hook refuses
  * only files that a template must not open (changeable.h). */
 int audit_install(void);
+
+/* In a template, note the paths that are opened from now on. audit_opened ends that, and returns them: a new list
+ * of bytes, or NULL if none are noted. */
+void audit_note_opened(void);
+PyObject *audit_opened(void);
 
 /* ---- for explaining what the hook let through and the kernel refused ---- */
 

@@ -66,6 +66,7 @@
 	H(BORROW_CACHE, setup, borrow_cache) \
 	H(RETURN_CACHE, setup, return_cache) \
 	H(PLACES, setup, places) \
+	H(SOURCES, setup, sources) \
 	H(THREADS, setup, threads) \
 	H(ALLOW_THREADS, setup, allow_threads) \
 	H(SETTLE, setup, settle) \

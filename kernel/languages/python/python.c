@@ -365,6 +365,7 @@ const struct language language = {
 	.warm = python_warm,
 	.make_room = python_make_room,
 	.allow_threads = allow_threads,
+	.sources = python_sources,
 	.settle = python_settle,
 	.move_in = move_in,
 	.before_fork = PyOS_BeforeFork,

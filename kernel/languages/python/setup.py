@@ -128,6 +128,24 @@ def places() -> List[str]:
     return sorted(path for path in paths if os.path.isabs(path) and os.path.exists(path))
 
 
+def sources(opened: List[bytes]) -> List[str]:
+    """Every file that was read, and every directory in which a module was or would have been found. Of what was compiled
+    the source counts, as it does for imports."""
+    paths = {"/etc/localtime", *sys.path, *sys.path_importer_cache}
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", {})
+        paths.update(
+            path for path in (names.get("__file__"), *(names.get("__path__") or ())) if isinstance(path, str)
+        )
+    for directory in filter(os.path.isdir, site.getsitepackages()):
+        paths.update(entry.path for entry in os.scandir(directory) if entry.name.endswith(".pth"))
+    files = {
+        path for path in map(os.fsdecode, opened) if not path.endswith(".pyc") and not path.startswith("/proc/")
+    }
+    paths.update(filter(os.path.isfile, files))
+    return sorted(path for path in paths if os.path.isabs(path) and os.path.exists(path))
+
+
 def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 

@@ -239,20 +239,39 @@ static int threads_check(struct language_report *report)
 	return 0;
 }
 
+/* NULL-terminated. A name that is not text ends it. */
+static char **strings_of(PyObject *list)
+{
+	Py_ssize_t n = PyList_GET_SIZE(list);
+	char **strings = calloc((size_t)n + 1, sizeof(*strings));
+
+	for (Py_ssize_t i = 0; strings && i < n; i++) {
+		const char *string = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+
+		strings[i] = string ? strdup(string) : NULL;
+	}
+	PyErr_Clear();
+	return strings;
+}
+
 static int directories_find(struct language_report *report)
 {
 	OWNED *list = PyObject_CallNoArgs(helper(HELPER_PLACES));
-	Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
 
 	if (!list)
 		return fail_python(report, "Python's own directories cannot be told");
-	report->places = calloc((size_t)n + 1, sizeof(*report->places));
-	for (Py_ssize_t i = 0; report->places && i < n; i++) {
-		const char *path = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
-
-		report->places[i] = path ? strdup(path) : NULL;
-	}
+	report->places = strings_of(list);
 	return report->places ? 0 : fail(report, "out of memory", NULL);
+}
+
+char **python_sources(void)
+{
+	OWNED *opened = audit_opened();
+	OWNED *list = opened ? PyObject_CallOneArg(helper(HELPER_SOURCES), opened) : NULL;
+	char **sources = list ? strings_of(list) : NULL;
+
+	PyErr_Clear();
+	return sources;
 }
 
 const char *python_version(void)
@@ -306,6 +325,7 @@ int python_start(const struct configure_message *configure, struct language_repo
 	if (python_prepare(configure->text_max) < 0 || refusals_prepare() < 0 || oserror_install() < 0 ||
 	    rules_set(configure) < 0 || packages_set(configure) < 0)
 		return fail_python(report, "the kernel's own modules");
+	audit_note_opened();
 	/* The objects that every cell needs lie together, before those of the libraries. */
 	if (call(HELPER_CHECK_ENVIRONMENT) < 0)
 		return fail_python(report, "the profile cannot be loaded");
