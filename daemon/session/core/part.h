@@ -27,6 +27,7 @@ struct part {
 	void (*on_exit)(struct session *session);    /* the interpreter is dead, another may follow */
 	void (*on_end)(struct session *session);     /* nothing follows; its interpreters still exist */
 	void (*on_revived)(struct session *session); /* it is as it was with the last router, without timers */
+	void (*on_idle)(struct session *session);    /* nothing waits */
 	/* It begins as a branch of @parent: from a checkpoint, or (@from NULL) in the middle of its cell. */
 	void (*on_branch)(struct session *session, const struct session *parent, const struct checkpoint *from);
 	/* The deadline has come. Returns whether that was the part's, which has done what is to be done. */

@@ -49,6 +49,7 @@ struct filing {
 	uint64_t asked;		/* what its warden is keeping, or bringing back */
 	bool lack;		/* some of those of `now` are not kept */
 	bool stale;		/* they have changed since they were kept */
+	bool put;		/* the same, and a client was told that it has put one there */
 	bool aside;		/* they are not those of the state, which was gone back to without them */
 	bool restless;		/* for all it says, others may change them between two cells */
 	msgpack_sbuffer mapped; /* array of inodes: they may change without notice */

@@ -197,6 +197,8 @@ void session_begin_idle(struct session *session)
 	session_deadline(session, 0);
 	session_arm_idle(session);
 	session_proceed(session);
+	if (session->state == SESSION_IDLE)
+		parts_call(on_idle, session);
 }
 
 void session_freeze_soon(struct session *session)

@@ -149,16 +149,16 @@ void filing_keep(struct session *session)
 				   wire_bytes(&session->filing.mapped));
 	if (!number)
 		return;
-	session->filing.stale = session->filing.lack = false;
+	session->filing.stale = session->filing.lack = session->filing.put = false;
 	ask(session, FILING_KEEPS, number);
 	number_set(session, &session->filing.now, number);
 	belong(session, number);
 }
 
 /* A client was told that it is there: it is to survive a crash before the next cell, too. */
-static void keep_idle(struct session *session)
+static void keep_put(struct session *session)
 {
-	if (session->state == SESSION_IDLE && session->filing.state == FILING_QUIET)
+	if (session->filing.put && session->state == SESSION_IDLE && session->filing.state == FILING_QUIET)
 		filing_keep(session);
 }
 
@@ -169,8 +169,8 @@ void filing_note_put(struct session *session)
 	list_for_each (member, &session->warden->tenants, tenant.node) {
 		if (!same_workspace(member, session) || !filing_is_on(member))
 			continue;
-		member->filing.stale = true;
-		keep_idle(member);
+		member->filing.stale = member->filing.put = true;
+		keep_put(member);
 	}
 }
 
@@ -227,7 +227,7 @@ static void on_kept(struct session *session, const void *message)
 	if (session->state == SESSION_IDLE)
 		session_deadline(session, 0);
 	session_proceed(session);
-	keep_idle(session);
+	keep_put(session);
 }
 
 /* What makes and removes files all the time could keep the warden busy for ever, and an operation that ends it
@@ -602,6 +602,7 @@ const struct part filing_part = {.name = "filing",
 				 .init = init,
 				 .deinit = deinit,
 				 .on_branch = on_branch,
+				 .on_idle = keep_put,
 				 .on_late = filing_on_late,
 				 .put = put,
 				 .take = take};
