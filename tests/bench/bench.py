@@ -107,7 +107,7 @@ class Bench:
             "cold-data",
             "saved",
             "unsaved",
-            "notebook",
+            "workbench",
         ):  # templates and spares are made once
             self.client.exec("1", profile=profile)
         time.sleep(1)
