@@ -158,7 +158,7 @@ static int answer_freeze(const struct wire_frame *message, const char *why)
 
 bool calls_heard(const struct wire_frame *message)
 {
-	OWNED *answer = NULL, *done = NULL;
+	OWNED *answer = NULL;
 
 	if (bytes_is(message->type, freeze_message_schema.type)) {
 		(void)answer_freeze(message, "it waits for input");
@@ -169,7 +169,7 @@ bool calls_heard(const struct wire_frame *message)
 		return false;
 	answer = returned(message);
 	if (answer)
-		done = PyObject_CallObject(helper(HELPER_PASS_ON), answer);
+		Py_XDECREF(PyObject_CallObject(helper(HELPER_PASS_ON), answer));
 	PyErr_Clear();
 	return true;
 }
