@@ -34,6 +34,23 @@ def follow(client: Client, request: int) -> tuple[list[Any], m.ExecReply]:
     return said, message
 
 
+TRIES = """
+import subprocess
+try: subprocess.run({!r})
+except PermissionError as e: print(e)
+"""
+
+
+def test_a_figure_of_a_session_without_matplotlib(client: Client, session: str) -> None:
+    """What matplotlib and others try for themselves is no refusal of the cell."""
+    reply = client.exec("import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()", session, timeout=60)
+    assert reply.displays and not reply.blocked and not reply.stderr, reply
+    reply = client.exec(TRIES.format(["fc-list", "--help"]), session)
+    assert b"no programs here" in reply.stdout and not reply.blocked
+    reply = client.exec(TRIES.format(["fc-list"]), session)
+    assert reply.blocked and reply.blocked[0]["target"] == "fc-list"
+
+
 def test_in_the_reply(client: Client, session: str) -> None:
     reply = client.exec("display(1)\nprint('out')\ndisplay({'text/html': '<b>'}, raw=True)\n'last'", session)
     assert reply.displays == [{"data": {"text/plain": "1"}}, {"at": 1, "data": {"text/html": "<b>"}}]

@@ -46,6 +46,19 @@ void refusal_target(struct refusal *refusal, struct bytes text)
 	*to = '\0';
 }
 
+/* What libraries try when they are imported, and do without: matplotlib, ctypes.util, platform, joblib. Only the
+ * exception tells of these. */
+static bool is_probe(const struct refusal *refusal)
+{
+	static const char *const probes[] = {"fc-list --help", "/sbin/ldconfig -p", "uname -p",
+					     "lscpu --parse=core"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(probes); i++)
+		if (strcmp(refusal->event, "subprocess.Popen") == 0 && strcmp(refusal->target, probes[i]) == 0)
+			return true;
+	return false;
+}
+
 static void note(const struct refusal *refusal)
 {
 	const struct blocked_act act = {.event = bytes_of(refusal->event),
@@ -54,6 +67,8 @@ static void note(const struct refusal *refusal)
 
 	static const char head[HEAD_SIZE] = {'\xdc'};
 
+	if (is_probe(refusal))
+		return;
 	if (told.acts.size == 0 && msgpack_sbuffer_write(&told.acts, head, HEAD_SIZE))
 		return;
 	if (told.n < REFUSALS_MAX && !wire_encode_body(&told.acts, &blocked_act_schema, &act))
