@@ -209,8 +209,7 @@ static int prepare(struct template *template, const struct configure_message *co
 		return say_no_cage(template, cage.reason, sizeof(cage.reason), r);
 	if (policy_configure(configure, template->report.places) < 0)
 		return say_failed(template, 0, "out of memory") ? -EIO : -EPERM;
-	snprintf(template->network, sizeof(template->network), "%.*s", (int)configure->network.size,
-		 configure->network.size ? configure->network.data : "");
+	bytes_copy(template->network, sizeof(template->network), configure->network);
 	template->terminals = configure->terminals;
 	template->threads = threads_wanted(template, configure);
 	return template->threads == before ? 0 : allow_threads(template, template->threads);
