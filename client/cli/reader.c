@@ -24,8 +24,9 @@ EMBED(prompt_program, PROMPT_PROGRAMS "/prompt.py");
 EMBED(editor_program, PROMPT_PROGRAMS "/editor.py");
 
 /* Python would look for its modules where the prompt was started first. */
-static const char starter[] = "import sys, types\n"
+static const char starter[] = "import sys\n"
 			      "sys.path[:] = filter(None, sys.path)\n"
+			      "import types\n"
 			      "prompt = sys.modules['prompt'] = types.ModuleType('prompt')\n"
 			      "exec(compile(sys.argv[1], 'prompt.py', 'exec'), prompt.__dict__)\n"
 			      "prompt.main(*sys.argv[2:])";
@@ -65,6 +66,16 @@ static int message_next(struct reader *reader, json_t **messagep)
 	return *messagep ? 0 : -EPIPE;
 }
 
+/* The same, but first those that came while another was awaited. */
+static int message_take(struct reader *reader, json_t **messagep)
+{
+	if (json_array_size(reader->later) == 0)
+		return message_next(reader, messagep);
+	*messagep = json_incref(json_array_get(reader->later, 0));
+	json_array_remove(reader->later, 0);
+	return 0;
+}
+
 static const char *message_kind(const json_t *message)
 {
 	const char *kind = json_string_value(json_array_get(message, 0));
@@ -102,13 +113,12 @@ static int message_await(struct reader *reader)
 
 	json_decref(reader->heard);
 	reader->heard = NULL;
-	if (json_array_size(reader->later) > 0) {
-		reader->heard = json_incref(json_array_get(reader->later, 0));
-		json_array_remove(reader->later, 0);
-		return 0;
-	}
-	while ((r = message_next(reader, &reader->heard)) == LINES_E_EMPTY) {
-		if (poll(fds, ARRAY_SIZE(fds), idle(reader)) < 0) {
+	while ((r = message_take(reader, &reader->heard)) == LINES_E_EMPTY) {
+		int wait = idle(reader);
+
+		if (json_array_size(reader->later) > 0)
+			continue;
+		if (poll(fds, ARRAY_SIZE(fds), wait) < 0) {
 			if (errno != EINTR)
 				return -errno;
 			continue;

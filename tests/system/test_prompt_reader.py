@@ -175,6 +175,21 @@ def test_blocks_are_edited(terminal: Callable[..., Terminal]) -> None:
     assert "n 2" in it.expect("\nn 2") + "n 2"
 
 
+def test_a_cell_that_comes_while_lair_writes(terminal: Callable[..., Terminal]) -> None:
+    """Above the prompt lair writes what threads print. The reader may have said before that a cell is there."""
+    it = terminal("repl", "-s", "amid")
+    it.say("import threading, time; go = threading.Event()")
+    it.say("threading.Thread(target=lambda: [go.wait(0.02) or print('tick') for _ in range(10**6)], daemon=True).start()")
+    it.expect("tick")
+    reader = reader_of(it)
+    for n in range(5):
+        os.kill(reader, signal.SIGSTOP)
+        it.type(f"{n} + 1000\r")
+        time.sleep(0.5)  # by now it has been asked for silence, and has a whole cell to read
+        os.kill(reader, signal.SIGCONT)
+        it.expect(f"\n{n + 1000}\r\n")
+
+
 def test_help_is_shown_whole_where_there_is_room(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl", "-s", "help", env={"PAGER": "sed s/^/PAGED:/"})
     it.prompt()
@@ -188,9 +203,7 @@ def test_help_is_shown_whole_where_there_is_room(terminal: Callable[..., Termina
 def test_the_reader_may_die(terminal: Callable[..., Terminal]) -> None:
     it = terminal("repl", "-s", "dies")
     it.prompt()
-    (reader,) = (
-        int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and it.pid == parent_of(path)
-    )
+    reader = reader_of(it)
     modes = termios.tcgetattr(it.fd)
     assert not modes[3] & termios.ICANON
     os.kill(reader, signal.SIGKILL)
@@ -204,6 +217,13 @@ def parent_of(path: Path) -> int:
         return int((path / "stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def reader_of(it: Terminal) -> int:
+    (found,) = (
+        int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and it.pid == parent_of(path)
+    )
+    return found
 
 
 @pytest.fixture
@@ -239,7 +259,7 @@ def test_without_prompt_toolkit(plain: Terminal) -> None:
 
 def test_modules_beside_the_user_are_not_run(tmp_path: Path, daemon: Daemon) -> None:
     """Where the prompt is started, there may be anybody's files."""
-    for name in ("json", "asyncio", "prompt_toolkit", "re"):
+    for name in ("json", "asyncio", "prompt_toolkit", "re", "types"):
         (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
     said = daemon.lair("repl", "-s", "beside", cwd=tmp_path, input="6 * 7\n")
     assert said.stdout == "42\n" and not (tmp_path / "ran").exists()
