@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #define ASKED_MAX 64
+#define OTHERS_LOOK (S_IROTH | S_IXOTH)
 #define VALUE_SIZE 192 /* with its name it fits into a line of settings, which the next router reads */
 
 /* One item. */
@@ -117,6 +118,7 @@ static int directory_judge(const struct profile *base, const struct asked *asked
 			   struct asked_refusal *refusal)
 {
 	const char *path = wanted->value;
+	struct stat status;
 	char real[PATH_MAX];
 
 	/* A quote would end the item, and a control character the line. */
@@ -138,6 +140,9 @@ static int directory_judge(const struct profile *base, const struct asked *asked
 		return refuse(refusal, NULL, "%.150s: %s", path, strerror(errno));
 	if (!asked->by_own_user && !is_public(path))
 		return refuse(refusal, "dirs", "%.150s: not everybody may read it", path);
+	/* As root each session has a host user of its own, who needs no way to it, but must get in. */
+	if (geteuid() == 0 && (stat(path, &status) < 0 || (status.st_mode & OTHERS_LOOK) != OTHERS_LOOK))
+		return refuse(refusal, NULL, "%.150s: the host user of a session may not read it", path);
 	return 0;
 }
 

@@ -85,6 +85,16 @@ def test_a_directory_is_shown_under_its_own_path(daemon: Daemon, here: Path) -> 
     assert asked(daemon, "open('deep/down/file').read()", "--dir", str(here)) == "'deep'\n"
 
 
+@pytest.mark.skipif(not ROOT, reason="only root gives each session a host user of its own")
+def test_what_a_session_of_root_s_cannot_reach(daemon: Daemon, place: Path) -> None:
+    """Its host user is another one. So a prompt goes without, and who insists is told."""
+    shut = place / "shut"
+    shut.mkdir(mode=0o700)
+    said = daemon.lair("repl", "-s", "shut", cwd=shut, input="6 * 7\n")
+    assert said.stdout == "42\n", said
+    assert f"{shut}: the host user of a session may not read it" in asked(daemon, "1", "--dir", str(shut))
+
+
 def test_it_is_read_only_and_nothing_beside_it_is_there(daemon: Daemon, here: Path) -> None:
     (here.parent / "beside").write_text("secret")
     for code in ("open('new', 'w')", "open('sales.csv', 'a')", "import os; os.unlink('sales.csv')"):
