@@ -91,8 +91,6 @@ static int watch_directory(struct walk *walk)
 {
 	int r = 0;
 
-	if (++witness.directories > DIRECTORIES_MAX)
-		return -EMFILE;
 	if (fchdir(walk->fd) < 0)
 		return -errno;
 	if (inotify_add_watch(witness.watch, ".", WATCHED) < 0)
@@ -102,7 +100,9 @@ static int watch_directory(struct walk *walk)
 
 static int see(struct walk *walk, const char *name, unsigned char type)
 {
-	return type == DT_DIR && !walk_is_branches(walk, name) ? WALK_INTO : WALK_ON;
+	if (type != DT_DIR || walk_is_branches(walk, name))
+		return WALK_ON;
+	return ++witness.directories < DIRECTORIES_MAX ? WALK_INTO : -EMFILE;
 }
 
 static int directory_lost(struct walk *walk, const char *path, int r)
