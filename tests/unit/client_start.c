@@ -26,11 +26,13 @@ static const char *in_directory(const char *name)
 
 static void laird_is(const char *script)
 {
-	FILE *file = fopen(in_directory("laird"), "w");
+	FILE *file = fopen(in_directory("laird.new"), "w");
 
 	fprintf(file, "#!/bin/sh\nhere=%s\n%s\n", directory, script);
 	fclose(file);
-	CHECK(chmod(in_directory("laird"), 0700) == 0);
+	CHECK(chmod(in_directory("laird.new"), 0700) == 0);
+	/* The last one may be about to be executed still, and cannot be written to meanwhile. */
+	CHECK(rename(in_directory("laird.new"), in_directory("laird")) == 0);
 }
 
 static char *contents(const char *name)
