@@ -60,7 +60,7 @@ enum {
 #define WITH_BACK 4294967296ull
 #define WITH_HTTP 8589934592ull
 #define WITH_TOKEN 17179869184ull
-#define PAGED 34359738368ull /* no flag: at a terminal its output goes through a pager */
+#define PAGED 34359738368ull	  /* no flag: at a terminal its output goes through a pager */
 #define WITH_ASKED 68719476736ull /* directories and limits of the session */
 
 /* Which daemon a verb needs. */
