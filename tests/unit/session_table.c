@@ -308,7 +308,7 @@ static const struct {
 	{SESSION_KILLING, EVENT_RESET, "killing"},
 	{SESSION_KILLING, EVENT_FULL, "killing"},
 	{SESSION_KILLING, EVENT_FILES, "!killing"},
-	{SESSION_KILLING, EVENT_ANSWERED, "!killing"},
+	{SESSION_KILLING, EVENT_ANSWERED, "killing"},
 	{SESSION_KILLING, EVENT_PROCEED, "killing"},
 	{SESSION_KILLING, EVENT_EXPIRED, "closing kill ended:it was lost"},
 	{SESSION_KILLING, EVENT_END, "closing kill ended:it was lost"},

@@ -493,7 +493,7 @@ static const struct {
 				     [EVENT_RESET] = reset_afterwards},
 			     .ignored = BIT(RUN) | BIT(SIGNALLED) | BIT(DONE) | BIT(ASK) | BIT(CALL) |
 					BIT(ABANDON) | BIT(DISPLAY) | BIT(TOLD) | BIT(LOST) | BIT(CLOSED) |
-					BIT(FULL),
+					BIT(FULL) | BIT(ANSWERED),
 			     .others = {always}},
 	[SESSION_SWEEPING] = {.own = {[EVENT_SWEPT] = session_restore_after_sweep,
 				      [EVENT_FILES] = session_restore_after_files,

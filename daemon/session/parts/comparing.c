@@ -444,7 +444,7 @@ static void on_exit_of_interpreter(struct session *session)
 /* A former router had begun it. */
 static void on_revived(struct session *session)
 {
-	if (is_asked(session))
+	if (is_asked(session) && session->state == SESSION_ANSWERING)
 		comparing_begin(session);
 }
 
