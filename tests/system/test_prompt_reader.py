@@ -179,7 +179,8 @@ def test_a_cell_that_comes_while_lair_writes(terminal: Callable[..., Terminal]) 
     """Above the prompt lair writes what threads print. The reader may have said before that a cell is there."""
     it = terminal("repl", "-s", "amid")
     it.say("import threading, time; go = threading.Event()")
-    it.say("threading.Thread(target=lambda: [go.wait(0.02) or print('tick') for _ in range(10**6)], daemon=True).start()")
+    it.say("ticks = lambda: [go.wait(0.02) or print('tick') for _ in range(10**6)]")
+    it.say("threading.Thread(target=ticks, daemon=True).start()")
     it.expect("tick")
     reader = reader_of(it)
     for n in range(5):
