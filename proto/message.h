@@ -889,14 +889,15 @@ WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a session waits alrea
 /* ---- template to router ---- */
 
 /* rough: it makes wardens for who waits, but has not warmed up yet; it says ready again when it has. woken: it
- * comes from an image. unused: why it does not, though there is a directory for images. */
+ * comes from an image. */
 #define TEMPLATE_READY_FIELDS(F, m)                                                                                \
 	F(m, STR, language, REQUIRED)                                                                              \
 	F(m, STR, version, REQUIRED)                                                                               \
 	F(m, RAW, missing, OPTIONAL)                                                                               \
 	F(m, FLAG, rough, OPTIONAL)                                                                                \
-	F(m, FLAG, woken, OPTIONAL)                                                                                \
-	F(m, STR, unused, OPTIONAL)
+	F(m, FLAG, woken, OPTIONAL)
+/* There is a directory for images, and the reason why it wakes from none. */
+#define IMPORTING_FIELDS(F, m) F(m, STR, reason, REQUIRED)
 #define FAILED_FIELDS(F, m)                                                                                        \
 	F(m, UINT, serial, OPTIONAL)                                                                               \
 	F(m, STR, reason, REQUIRED)
@@ -911,6 +912,7 @@ WIRE_MESSAGE(hurry_message, "hurry", NO_ID, NO_FIELDS); /* a session waits alrea
 WIRE_MESSAGE(template_ready, "ready", NO_ID, TEMPLATE_READY_FIELDS);
 WIRE_MESSAGE(failed_message, "failed", NO_ID,
 	     FAILED_FIELDS); /* template: serial 0 = the template itself; warden: the cage or a spawn */
+WIRE_MESSAGE(importing_message, "importing", NO_ID, IMPORTING_FIELDS);
 WIRE_MESSAGE(imaged_message, "imaged", NO_ID, IMAGED_FIELDS);
 WIRE_MESSAGE(made_message, "made", NO_ID, MADE_FIELDS);
 

@@ -164,6 +164,7 @@ static struct nursery *bare_of(struct cages *cages, struct nursery *nursery)
 		nursery->bare = make(cages, profile);
 	if (profile && nursery->bare) {
 		nursery->bare->makeshift = true;
+		nursery->bare->held = cages->images >= 0 && !nursery->imports;
 		nursery_own(nursery->bare, nursery->owner);
 	}
 	profile_unref(profile);

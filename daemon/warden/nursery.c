@@ -91,6 +91,14 @@ struct nursery *nursery_free(struct nursery *nursery)
 	return NULL;
 }
 
+static void release(struct nursery *held)
+{
+	if (held && held->held) {
+		held->held = false;
+		nursery_warm(held);
+	}
+}
+
 static void nursery_failed(struct nursery *nursery, struct bytes reason)
 {
 	uint64_t pause = MIN((uint64_t)BACKOFF_US << MIN(nursery->failures, 10U), BACKOFF_MAX_US);
@@ -216,7 +224,7 @@ void nursery_warm(struct nursery *nursery)
 	int r;
 
 	nursery->ahead = false;
-	if (nursery->state != NURSERY_DOWN || !is_needed(nursery))
+	if (nursery->state != NURSERY_DOWN || nursery->held || !is_needed(nursery))
 		return;
 	if (blame_nursery_is_open(nursery)) {
 		nursery_failed(nursery, BYTES(GIVEN_UP));
@@ -229,6 +237,8 @@ void nursery_warm(struct nursery *nursery)
 		nursery_failed(nursery, bytes_of(strerror(-r)));
 		return;
 	}
+	if (nursery->makeshift)
+		log_info(NULL, "profile %s: a template without what it preloads starts", nursery->profile->name);
 	fd_closep(&nursery->theirs);
 	nursery->state = NURSERY_STARTING;
 	(void)timer_set(nursery->cages->loop, &nursery->patience, event_now() + WARM_US, on_impatience);
@@ -476,6 +486,8 @@ void nursery_retire(struct nursery *nursery)
 	list_for_each (warden, &nursery->wardens, node)
 		if (list_empty(&warden->tenants))
 			warden_kill(warden);
+	release(nursery);
+	release(nursery->bare);
 	template_end(nursery);
 	if (list_empty(&nursery->wardens))
 		cages_bury_nursery(nursery->cages, nursery);
@@ -521,7 +533,7 @@ static int configure_send(struct nursery *nursery)
 {
 	const struct profile *profile = nursery->profile;
 	unsigned held = budget_controllers(profile, &nursery->cages->cgroups);
-	const int images = nursery->cages->images;
+	const int images = nursery->makeshift ? -1 : nursery->cages->images; /* it ends too soon to be kept */
 	const struct string_list *lists[] = {&profile->preload,	       &profile->env,
 					     &profile->forbid,	       &profile->requirements,
 					     &profile->packages_allow, &profile->packages_deny};
@@ -584,12 +596,36 @@ static void ready_log(const struct nursery *nursery, const struct template_ready
 	log_info(NULL, "profile %s is ready%s%s: %s %.*s, pid %d, for %s", nursery->profile->name,
 		 nursery->makeshift ? ", without what it preloads" : "", ready->woken ? ", from its image" : "",
 		 nursery->profile->language, (int)ready->version.size, ready->version.data, nursery->pid, whose);
-	if (ready->unused.size)
-		log_info(NULL, "profile %s was not woken from an image: %.*s", nursery->profile->name,
-			 (int)ready->unused.size, ready->unused.data);
 	while (wire_next_string(ready->missing, &cursor, &missing))
 		log_info(NULL, "profile %s: %.*s is not installed, so it is not preloaded", nursery->profile->name,
 			 (int)missing.size, missing.data);
+}
+
+static void on_template_importing(struct nursery *nursery, const void *decoded, int *pidfdp)
+{
+	const struct importing_message *importing = decoded;
+
+	log_info(NULL, "profile %s was not woken from an image: %.*s", nursery->profile->name,
+		 (int)importing->reason.size, importing->reason.data);
+	nursery->imports = true;
+	release(nursery->bare);
+}
+
+/* The wardens that the makeshift template was not asked for. */
+static void take_over(struct nursery *nursery, struct nursery *bare)
+{
+	struct warden *warden;
+
+	list_for_each (warden, &bare->wardens, node) {
+		if (warden->state != WARDEN_WANTED)
+			continue;
+		if (warden->profile == bare->profile) {
+			profile_unref(warden->profile);
+			warden->profile = profile_ref(nursery->profile);
+		}
+		warden->nursery = nursery;
+		list_move(&nursery->wardens, &warden->node);
+	}
 }
 
 /* Twice, if the template was told to hurry: the first time for who waits. */
@@ -610,6 +646,8 @@ static void on_template_ready(struct nursery *nursery, const void *decoded, int 
 	nursery->rough = ready->rough;
 	nursery->baseline = memory_of_process(nursery->pid);
 	nursery->failures = 0;
+	if (nursery->bare && !nursery->rough)
+		take_over(nursery, nursery->bare);
 	wanted_request(nursery);
 	if (nursery->rough)
 		return;
@@ -674,9 +712,8 @@ static const struct {
 	const struct wire_schema *schema;
 	void (*fn)(struct nursery *nursery, const void *decoded, int *pidfdp);
 } handlers[] = {
-	{&template_ready_schema, on_template_ready},
-	{&imaged_message_schema, on_template_imaged},
-	{&made_message_schema, on_template_made},
+	{&template_ready_schema, on_template_ready},  {&importing_message_schema, on_template_importing},
+	{&imaged_message_schema, on_template_imaged}, {&made_message_schema, on_template_made},
 	{&failed_message_schema, on_template_failed},
 };
 

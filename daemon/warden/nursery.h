@@ -20,6 +20,8 @@ struct nursery {
 	enum nursery_state state;
 	struct nursery *bare; /* one without what this one still loads, for cells that can do without; or NULL */
 	bool makeshift;	      /* it is such a one */
+	bool held;	      /* it need not start while the other may wake from an image */
+	bool imports;	      /* its template wakes from none */
 	bool ahead;	      /* its template starts when it has its turn, if nobody asks before */
 	bool owned;	      /* by the client user @owner, whose sessions alone it makes; else by nobody yet */
 	uid_t owner;
@@ -75,7 +77,7 @@ size_t nursery_spares(const struct nursery *nursery);
 /* A timer on its behalf begins. */
 void nursery_hand(const struct nursery *nursery);
 
-/* Start the template ahead of the first claim. */
+/* Start the template ahead of the first claim, unless it is held. */
 void nursery_warm(struct nursery *nursery);
 
 /* Stop making wardens, and end the spares. It frees itself later if sessions still live. */

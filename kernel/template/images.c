@@ -160,7 +160,6 @@ const char *images_keep(struct images *images, int channel, void (*forget)(void 
 		forget(data);
 		write_image(images, ends[1]);
 		images->directory = images->report = -1;
-		images->unused = NULL;
 		images->woken = *wokenp = true;
 		return NULL;
 	}

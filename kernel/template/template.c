@@ -110,10 +110,16 @@ static int say_ready(const struct template *template, bool rough)
 					     .version = bytes_of(language.version()),
 					     .missing = wire_bytes(&template->report.missing),
 					     .rough = rough,
-					     .woken = template->images.woken,
-					     .unused = bytes_of(template->images.unused)};
+					     .woken = template->images.woken};
 
 	return say(template, &template_ready_schema, &ready, -1);
+}
+
+static int say_importing(const struct template *template)
+{
+	const struct importing_message importing = {.reason = bytes_of(template->images.unused)};
+
+	return importing.reason.data ? say(template, &importing_message_schema, &importing, -1) : 0;
 }
 
 static bool is_spoken_to(const struct template *template, int patience_ms)
@@ -373,7 +379,9 @@ int template_run(int channel)
 	template.channel = channel;
 	template.threads = 1;
 	images_wake(&template.images, channel, template.buffer);
-	r = load(&template, &hurried);
+	r = say_importing(&template);
+	if (!r)
+		r = load(&template, &hurried);
 	forget(&template);
 	if (!r && hurried)
 		r = serve_waiting(&template);

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from daemon import SANITIZED, WORKER, Daemon, wait_until
+from test_first_use import WITHOUT
 
 pytestmark = pytest.mark.skipif(SANITIZED or os.uname().machine != "x86_64", reason="there are no images here")
 
@@ -78,6 +80,44 @@ def test_the_next_laird_wakes_it(start_daemon: Start) -> None:
         assert client.exec("import csv; n + [csv.QUOTE_ALL]", "b").text == "[1, 1]"
         assert client.exec("import os; os._exit(3)", "b").returncode == 3
         assert client.exec("n", "b").text == "[1]"
+
+
+@contextmanager
+def environment() -> Iterator[tuple[str, Path]]:
+    """A virtual environment, and the directory of its packages."""
+    venv = Path("/tmp") / f"lair-venv-{os.getpid()}"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(venv)], check=True)
+    try:
+        (packages,) = venv.glob("lib/python*/site-packages")
+        yield str(venv), packages
+    finally:
+        subprocess.run(["rm", "-r", str(venv)], check=True)
+
+
+SLOW = {"preload": "lair_slow?", "spares": "0"}
+NAMELESS = "import sys; 'lair_' 'slow' in sys.modules"
+
+
+def test_the_makeshift_template_is_for_who_would_wait(start_daemon: Start) -> None:
+    """A cell that names nothing of it has all of it at once from an image, and without one does not wait for it."""
+    with environment() as (python, packages):
+        (packages / "lair_slow.py").write_text("import time; time.sleep(2)")
+        daemon = begin(start_daemon, {**SLOW, "python": python})
+        assert daemon.lair("exec", NAMELESS).stdout == "False\n"
+        assert READY not in daemon.log()
+        logged(daemon, WITHOUT)
+        image = written(daemon)
+        again(daemon)
+        assert daemon.lair("exec", NAMELESS).stdout == "True\n"
+        logged(daemon, WOKEN)
+        assert "without what it preloads" not in daemon.log()
+        daemon.terminate()
+        flip(image, 4096)
+        daemon.log_path.write_text("")
+        daemon.start()
+        assert daemon.lair("exec", NAMELESS).stdout == "False\n"
+        assert READY not in daemon.log()
+        logged(daemon, WITHOUT)
 
 
 DRAWS = """
@@ -150,15 +190,12 @@ def test_an_image_of_another_user(start_daemon: Start) -> None:
     logged(daemon, READY)
 
 
-def test_other_settings_and_changed_packages(start_daemon: Start, tmp_path: Path) -> None:
+def test_other_settings_and_changed_packages(start_daemon: Start) -> None:
     """A module of a virtual environment, and a directory in which one could have been found."""
-    venv = Path("/tmp") / f"lair-venv-{os.getpid()}"
-    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(venv)], check=True)
-    try:
-        (packages,) = venv.glob("lib/python*/site-packages")
+    with environment() as (python, packages):
         module = packages / "lair_given.py"
         module.write_text("value = 1\n")
-        daemon = begin(start_daemon, {"python": str(venv), "preload": "lair_given lair_optional?"})
+        daemon = begin(start_daemon, {"python": python, "preload": "lair_given lair_optional?"})
         code = "import lair_given, sys; lair_given.value, 'lair_optional' in sys.modules"
         assert daemon.client().exec(code).text == "(1, False)"
         written(daemon)
@@ -173,8 +210,6 @@ def test_other_settings_and_changed_packages(start_daemon: Start, tmp_path: Path
         (packages / "lair_optional.py").write_text("")
         again(daemon)
         assert daemon.client().exec(code).text == "(2, True)"
-    finally:
-        subprocess.run(["rm", "-r", str(venv)], check=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
