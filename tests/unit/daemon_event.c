@@ -354,7 +354,8 @@ static void test_rounds(void)
 
 	heard = calls = 0;
 	last_deadline = 0;
-	CHECK(event_loop_init(&round_loop) == 0 && pipe(pipes) == 0);
+	if (event_loop_init(&round_loop) || pipe(pipes) < 0)
+		abort();
 	CHECK(event_set(&round_loop, &file, null, EPOLLIN, on_heard) == 0);
 	CHECK(event_round(&round_loop, -1) == 0 && event_round(&round_loop, -1) == 0 && heard == 2);
 	CHECK(event_set(&round_loop, &file, null, 0, on_heard) == 0 && file.fd == -1);
