@@ -3,6 +3,7 @@
 #include "walk.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define BUFFER_SIZE 8192
@@ -157,14 +158,24 @@ bool walk_busy(const struct walk *walk)
 	return walk->fd >= 0 || walk->waiting;
 }
 
+/* The directory at hand may have been shut since the last step. If it was not, nothing is opened up: those above it
+ * are not needed before the next one is entered. */
+static void open_again(struct walk *walk)
+{
+	mode_t rights = walk->reach.rights;
+	struct stat status;
+	int at;
+
+	if (walk->fd >= 0 && fstat(walk->fd, &status) == 0 && (status.st_mode & rights) != rights)
+		(void)reach_directory(&walk->reach, &at, walk->path);
+}
+
 int walk_step(struct walk *walk, unsigned entries)
 {
 	unsigned seen = 0;
-	int at, r = 0;
+	int r = 0;
 
-	/* It may have been shut since the last step. */
-	if (walk->fd >= 0)
-		(void)reach_directory(&walk->reach, &at, walk->path);
+	open_again(walk);
 	while (!r && walk_busy(walk) && seen < entries) {
 		if (walk->fd >= 0) {
 			r = read_some(walk, &seen);

@@ -322,10 +322,11 @@ class Round:
         assert wanted <= told <= wanted | {it for it in {*before} & {*now} if len(now[it]) > 2}
 
     def look(self, session: Session) -> None:
+        """Or soon: a directory that lacks rights has more of them while its files are counted."""
         end = time.monotonic() + 2
-        while tree(session.place) != session.at.files and time.monotonic() < end:
+        while (now := tree(session.place)) != session.at.files and time.monotonic() < end:
             pass
-        assert tree(session.place) == session.at.files, session.id
+        assert now == session.at.files, session.id
 
     def step(self) -> None:
         signal.alarm(60)  # for each step
