@@ -270,6 +270,7 @@ int main(int argc, char *argv[])
 	standard_fds_fill();
 	status = event_loop_init(&loop) ? cli_fail(&cli, "error", "%s", strerror(errno)) : run(&cli, argc, argv);
 	lair_free(cli.lair);
+	asked_deinit(&cli.asked);
 	event_loop_deinit(&loop);
 	/* If the output could not be written, that is trouble, too. */
 	if (fflush(stdout) != 0 && status == 0)

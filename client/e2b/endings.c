@@ -3,16 +3,10 @@
 
 #include <stdlib.h>
 
-static void on_forgotten(struct lair_call *call, void *userdata)
-{
-	(void)userdata;
-	(void)lair_call_free(call);
-}
-
 void call_forget(struct lair_call *call, int started)
 {
 	if (!started)
-		lair_on_done(call, on_forgotten, NULL);
+		(void)lair_call_free(call);
 }
 
 static void session_end(struct tenant *tenant, const char *session)

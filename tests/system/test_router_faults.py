@@ -396,6 +396,7 @@ ODD = {
 
 BUILDS = ["builder.building", "builder.built", "builder.channel", "builder.patience"]
 TEMPLATES = ["template.ready", "template.made", "template.channel", "template.refill", "template.idle"]
+IMAGES = ["template.importing", "template.imaged"]
 
 
 # Of each kind. Of the others, `./dev faults`.
@@ -427,7 +428,7 @@ ENDINGS = {"request.stop"}
 
 
 def test_all_points_are_walked() -> None:
-    assert set(POINTS) == {*WAYS, *HASTY, *ODD, *TEMPLATES, *BUILDS, *ENDINGS}
+    assert set(POINTS) == {*WAYS, *HASTY, *ODD, *TEMPLATES, *IMAGES, *BUILDS, *ENDINGS}
     assert set(POINTS) >= SAMPLE
 
 
@@ -556,6 +557,22 @@ def test_a_template_once(of_templates: Walk, point: str) -> None:
     wait_until(lambda: of_templates.deaths() == 1, "it died of it", 20)
     assert of_templates.run("x", "of-other").text == "1"
     of_templates.look_around()
+
+
+@pytest.fixture
+def of_images(tmp_path: Path) -> Iterator[Walk]:
+    it = Walk(tmp_path / "order", {"daemon": {"template_images": "on"}, "profile other": {"spares": "1"}})
+    yield it
+    it.daemon.end()
+
+
+@walked(IMAGES)
+def test_an_image_once(of_images: Walk, point: str) -> None:
+    of_images.arm(f"abort {point} other 1")
+    assert of_images.run(CODE, "of-other", profile="other").returncode == 0
+    wait_until(lambda: of_images.deaths() == 1, "it died of it", 30)
+    assert of_images.run("x", "of-other").text == "1"
+    of_images.look_around()
 
 
 @walked(TEMPLATES)
