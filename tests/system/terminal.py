@@ -69,6 +69,10 @@ class Terminal:
         wait_until(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON, "the terminal takes keys")
         return before
 
+    def commanded(self) -> None:
+        """Wait until the terminal has its own mode again, in which Ctrl-C is a signal."""
+        wait_until(lambda: termios.tcgetattr(self.fd)[3] & termios.ISIG, "Ctrl-C is a signal")
+
     def question(self) -> None:
         """Wait until it has asked for pictures, as the line editor does before its first key."""
         deadline = time.monotonic() + 10

@@ -391,7 +391,7 @@ def test_ctrl_c_ends_waiting_for_a_command(
     os.kill(pid, signal.SIGSTOP)
     try:
         it.type("%undo\r")
-        it.expect("\r\n")
+        it.commanded()
         it.type("\x03")
         it.expect("not waiting any longer; laird carries the request out nevertheless")
         it.prompt()
