@@ -1,5 +1,5 @@
-/* Words that people try first, out of habit from shells, docker, git and ipython: aliases, which are verbs, and
- * others, for which the verb that is meant is said. */
+/* Words that people try first, out of habit from shells, docker, git and IPython. An alias runs its verb; any other
+ * word is an error that names the verb. */
 #include "cli.h"
 
 static const struct alias {

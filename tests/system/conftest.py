@@ -36,12 +36,12 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of memory measures nothing under a sanitizer, which keeps freed memory."""
+    """A sanitizer keeps freed memory, so a test of memory measures nothing; and no process under it has an image."""
     for item in items:
         if item.path.name in TWICE:
             item.add_marker("twice")
         if SANITIZED and item.get_closest_marker("shipped"):
-            item.add_marker(pytest.mark.skip(reason="a sanitizer keeps memory of its own"))
+            item.add_marker(pytest.mark.skip(reason="the sanitized build has other memory, and no images"))
 
 
 @pytest.fixture(scope="module")

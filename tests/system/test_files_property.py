@@ -322,7 +322,7 @@ class Round:
         assert wanted <= told <= wanted | {it for it in {*before} & {*now} if len(now[it]) > 2}
 
     def look(self, session: Session) -> None:
-        """Or soon: a directory that lacks rights has more of them while its files are counted."""
+        """Two seconds are given: while files are counted, a directory that lacks rights has them."""
         end = time.monotonic() + 2
         while (now := tree(session.place)) != session.at.files and time.monotonic() < end:
             pass

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon import SANITIZED, WORKER, Daemon, wait_until
+from daemon import WORKER, Daemon, wait_until
 from test_first_use import WITHOUT
 
-pytestmark = pytest.mark.skipif(SANITIZED or os.uname().machine != "x86_64", reason="there are no images here")
+pytestmark = [
+    pytest.mark.shipped,
+    pytest.mark.skipif(os.uname().machine != "x86_64", reason="this processor has no images"),
+]
 
 Start = Callable[..., Daemon]
 USER = 62100 + WORKER if os.geteuid() == 0 else None

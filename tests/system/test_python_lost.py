@@ -96,12 +96,6 @@ def connection(wire: Wire) -> Iterator[Connection]:
         yield it
 
 
-@pytest.fixture
-def s(connection: Connection) -> Iterator[Session]:
-    with Session(connection=connection) as it:
-        yield it
-
-
 def later(seconds: float, *acts: Callable[[], object]) -> threading.Thread:
     def act() -> None:
         for it in acts:

@@ -27,6 +27,7 @@ SETTINGS = {
     "profile hard": {"spares": "0", "hard_ttl": "8s", "idle_ttl": "8s"},
 }
 
+OF_IMAGES = {"daemon": {"template_images": "on"}, "profile other": {"spares": "1"}}
 OF_TEMPLATES = {"daemon": {"template_ttl": "300ms"}, "profile other": {"spares": "1"}}
 
 POINTS = subprocess.run([BIN / "laird", "--faults"], capture_output=True, text=True, check=True).stdout.split()
@@ -90,9 +91,9 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
 
 
 @pytest.fixture
-def of_templates(tmp_path: Path) -> Iterator[Walk]:
+def of_templates(tmp_path: Path, point: str) -> Iterator[Walk]:
     """A profile that is given up stays so for a while."""
-    it = Walk(tmp_path / "order", OF_TEMPLATES)
+    it = Walk(tmp_path / "order", OF_IMAGES if point in IMAGES else OF_TEMPLATES)
     yield it
     it.daemon.end()
 
@@ -550,29 +551,13 @@ def refusal_of(walk: Walk, profile: str) -> str:
     return refusal
 
 
-@walked(TEMPLATES)
+@walked([*TEMPLATES, *IMAGES])
 def test_a_template_once(of_templates: Walk, point: str) -> None:
     of_templates.arm(f"abort {point} other 1")
     assert of_templates.run(CODE, "of-other", profile="other").returncode == 0
     wait_until(lambda: of_templates.deaths() == 1, "it died of it", 20)
     assert of_templates.run("x", "of-other").text == "1"
     of_templates.look_around()
-
-
-@pytest.fixture
-def of_images(tmp_path: Path) -> Iterator[Walk]:
-    it = Walk(tmp_path / "order", {"daemon": {"template_images": "on"}, "profile other": {"spares": "1"}})
-    yield it
-    it.daemon.end()
-
-
-@walked(IMAGES)
-def test_an_image_once(of_images: Walk, point: str) -> None:
-    of_images.arm(f"abort {point} other 1")
-    assert of_images.run(CODE, "of-other", profile="other").returncode == 0
-    wait_until(lambda: of_images.deaths() == 1, "it died of it", 30)
-    assert of_images.run("x", "of-other").text == "1"
-    of_images.look_around()
 
 
 @walked(TEMPLATES)
